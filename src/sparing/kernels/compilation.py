@@ -1,0 +1,73 @@
+"""How kernels are compiled: one signature each, cached on disk, announced when it takes time.
+
+Every kernel takes C-contiguous float64 arrays, int64 and float64 scalars only, so that one
+compilation serves every dimension D, number of points n, components K and samples S.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+logger = logging.getLogger("sparing")
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+# Full fastmath assumes no infinities, and -inf is a value here (an empty log density); these
+# four flags let loops vectorise without that assumption.
+SAFE_FAST_MATH = {"contract", "reassoc", "arcp", "nsz"}
+
+_kernels: list[Any] = []
+_warm_ups: list[Callable[[], None]] = []
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compile lazily with the disk cache; without it where no place is writable."""
+    options: dict[str, Any] = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_model": "numpy"}
+    try:
+        compiled: Any = numba.njit(cache=True, **options)(function)
+    except RuntimeError as problem:  # Numba found neither __pycache__ nor a user cache writable
+        logger.debug("kernel cache unavailable: %s", problem)
+        compiled = numba.njit(**options)(function)
+    _kernels.append(compiled)
+    return compiled
+
+
+def inline(function: Kernel) -> Kernel:
+    """Compile a helper that is only called from kernels and is inlined into them."""
+    compiled: Any = numba.njit(inline="always", error_model="numpy", fastmath=SAFE_FAST_MATH)(
+        function
+    )
+    return compiled
+
+
+def warm_up(function: Callable[[], None]) -> Callable[[], None]:
+    """Register a function that calls a module's kernels once on tiny arrays."""
+    _warm_ups.append(function)
+    return function
+
+
+def compile_all() -> None:
+    """Compile every registered kernel, or load it from the cache."""
+    for function in _warm_ups:
+        function()
+
+
+def all_cached() -> bool:
+    """Whether every kernel is compiled in this process or present in the disk cache."""
+    return all(_is_ready(item) for item in _kernels)
+
+
+def _is_ready(compiled: Any) -> bool:
+    if compiled.signatures:
+        return True
+    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if cache_file is None:
+        return False
+    try:
+        return bool(cache_file._load_index())
+    except Exception:  # a private index in another Numba version: announce rather than fail
+        return False
