@@ -1,1 +1,49 @@
-"""sparing: posterior and log evidence from few evaluations of an expensive log likelihood."""
+"""sparing: posterior and log evidence from few evaluations of an expensive log likelihood.
+
+    problem = sparing.Problem(log_density, plausible_lower, plausible_upper)
+    result = sparing.infer(problem)
+    print(result)
+"""
+
+from importlib.metadata import version as _version
+
+from sparing.acquisition.propose import Rule
+from sparing.errors import (
+    MissingExtraError,
+    ProblemError,
+    SettingsError,
+    SparingError,
+    SparingWarning,
+    TargetError,
+)
+from sparing.evaluation_log import Evaluation, Proposal, Status
+from sparing.inference import Inference, infer
+from sparing.parameter_transform import BoundedMap
+from sparing.posterior import Posterior
+from sparing.problem import Problem
+from sparing.result import Result
+from sparing.settings import Settings
+from sparing.stopping import StopReason
+
+__version__ = _version("sparing")
+
+__all__ = [
+    "BoundedMap",
+    "Evaluation",
+    "Inference",
+    "MissingExtraError",
+    "Posterior",
+    "Problem",
+    "ProblemError",
+    "Proposal",
+    "Result",
+    "Rule",
+    "Settings",
+    "SettingsError",
+    "SparingError",
+    "SparingWarning",
+    "Status",
+    "StopReason",
+    "TargetError",
+    "infer",
+]

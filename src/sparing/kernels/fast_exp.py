@@ -60,5 +60,5 @@ def fast_exp(x):
     p = p * r + 1.0
     p = p * r + 1.0
     power_of_two = _float_from_bits((np.int64(k) + 1023) << 52)
-    # x - x is 0, or NaN where x is, which the clipping above has hidden.
-    return 0.0 if x < SMALLEST_ARGUMENT else p * power_of_two + (x - x)
+    value = 0.0 if x < SMALLEST_ARGUMENT else p * power_of_two
+    return value if x == x else x  # NaN stays NaN: the clipping above would hide it

@@ -1,0 +1,58 @@
+# Every command sets up what it needs in $(VENV); Python 3.11 or newer and make are enough.
+#
+#   make demo     infer a curved posterior, watch it, write output/demo.png
+#   make test     ruff, pyright and pytest
+#   make lint     ruff and pyright alone
+#   make format   rewrite the sources in the project's style
+#   make clean    remove everything these commands made
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TOOLS_PATHS := src tests benchmarks
+
+# pyright otherwise asks the network at every run whether a newer release exists.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format clean
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/python -m sparing demo --output output
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check $(TOOLS_PATHS)
+	$(BIN)/ruff format --check $(TOOLS_PATHS)
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix $(TOOLS_PATHS)
+	$(BIN)/ruff format $(TOOLS_PATHS)
+
+clean:
+	rm -rf $(VENV) output build dist .pytest_cache .ruff_cache src/*.egg-info
+	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# The demo needs no development tools, so it does not wait for them.
+$(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plots]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.installed-demo
+
+$(BIN)/python:
+	@command -v $(PYTHON) > /dev/null || { \
+	  echo "sparing: no '$(PYTHON)' here; name a Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "sparing: needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) -V 2>&1); use: make PYTHON=python3.11" >&2; exit 1; }
+	@echo "sparing: setting up $(VENV) (the first time takes a minute or two)"
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "sparing: no virtual environment could be made; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }

@@ -1,0 +1,96 @@
+"""The command line: ``python -m benchmarks COMMAND``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.methods import METHODS
+from benchmarks.methods.pyvbmc_method import REQUIREMENT, create_environment
+from benchmarks.random_problems import Budget
+from benchmarks.robustness import run_robustness
+from benchmarks.run import Campaign, run_campaign
+from benchmarks.table import markdown_table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except BenchmarkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    names = Campaign.__dataclass_fields__
+    return int(run_campaign(Campaign(**{name: getattr(options, name) for name in names})) > 0)
+
+
+def _table(options: argparse.Namespace) -> int:
+    print(markdown_table(options.directory))
+    return 0
+
+
+def _environment(options: argparse.Namespace) -> int:
+    print(f"use it with: --pyvbmc-python {create_environment(options.directory)}")
+    return 0
+
+
+def _robustness(options: argparse.Namespace) -> int:
+    numbers = range(options.first, options.first + options.runs)
+    crashes = run_robustness(
+        numbers, options.jobs, Budget(options.budget), options.timeout, options.out
+    )
+    return int(crashes > 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run methods on problems; resumes where it stopped")
+    run.set_defaults(command=_run)
+    run.add_argument("--problems", nargs="+", required=True, metavar="NAME")
+    run.add_argument("--methods", nargs="+", required=True, choices=list(METHODS))
+    run.add_argument("--seeds", type=_positive, default=5, help="seeds 1..SEEDS (default 5)")
+    run.add_argument("--jobs", type=_positive, default=1, help="runs at a time")
+    run.add_argument("--data", type=Path, help="JSON file with the published problems")
+    run.add_argument("--out", type=Path, required=True, help="directory of the results")
+    run.add_argument("--budget", type=_positive, help="evaluations; default 50 (D + 2)")
+    run.add_argument("--timeout", type=float, help="seconds a run may take")
+    run.add_argument("--pyvbmc-python", type=Path, help="Python of the PyVBMC environment")
+    run.add_argument("--retry-failed", action="store_true", help="run failed ones again")
+
+    table = commands.add_parser("table", help="print the medians of a campaign as markdown")
+    table.set_defaults(command=_table)
+    table.add_argument("directory", type=Path)
+
+    environment = commands.add_parser("pyvbmc-env", help=f"create a venv with {REQUIREMENT}")
+    environment.set_defaults(command=_environment)
+    environment.add_argument("directory", type=Path)
+
+    robustness = commands.add_parser("robustness", help="sparing on many random problems")
+    robustness.set_defaults(command=_robustness)
+    robustness.add_argument("--runs", type=_positive, default=200)
+    robustness.add_argument("--first", type=int, default=0, help="number of the first problem")
+    robustness.add_argument("--jobs", type=_positive, default=1)
+    robustness.add_argument("--budget", choices=[item.value for item in Budget], default="small")
+    robustness.add_argument("--timeout", type=float, default=600.0, help="seconds: a hang")
+    robustness.add_argument("--out", type=Path, help="JSONL file for every outcome")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

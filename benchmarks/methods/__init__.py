@@ -1,0 +1,18 @@
+"""Inference methods by name; each imports its library only when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.methods.base import Method
+from benchmarks.methods.pyvbmc_method import PYVBMC
+from benchmarks.methods.sparing_method import SPARING, SPARING_PAPER
+
+METHODS: Mapping[str, Method] = {method.name: method for method in (SPARING, SPARING_PAPER, PYVBMC)}
+
+
+def find_method(name: str) -> Method:
+    if name not in METHODS:
+        raise BenchmarkError(f"unknown method {name!r}: use one of {', '.join(METHODS)}")
+    return METHODS[name]

@@ -1,0 +1,47 @@
+"""Benchmark problems by name.
+
+``lumpy-6``      the published instance, read from the file given as data
+``lumpy-6-g3``   a new member of the family, generated from seed 3
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.problems.base import BenchmarkProblem
+from benchmarks.problems.cigar import generate_cigar
+from benchmarks.problems.lumpy import generate_lumpy
+from benchmarks.problems.published import published_problem
+from benchmarks.problems.student import generate_student
+
+GENERATORS: Mapping[str, Callable[[str, int, np.random.Generator], BenchmarkProblem]] = {
+    "lumpy": generate_lumpy,
+    "student": generate_student,
+    "cigar": generate_cigar,
+}
+
+_NAME = re.compile(r"(?P<family>[a-z]+)-(?P<D>[1-9]\d*)(-g(?P<seed>\d+))?")
+
+
+def load_problem(name: str, data: Path | None) -> BenchmarkProblem:
+    """Build the problem of that name; data is the file with the published numbers."""
+    match = _NAME.fullmatch(name)
+    if match is None or match["family"] not in GENERATORS:
+        raise BenchmarkError(
+            f"unknown problem {name!r}: use FAMILY-D (published) or FAMILY-D-gSEED (generated), "
+            f"with FAMILY one of {', '.join(GENERATORS)}"
+        )
+    family, D = match["family"], int(match["D"])
+    if match["seed"] is not None:
+        return GENERATORS[family](name, D, np.random.default_rng([int(match["seed"]), D]))
+    if data is None:
+        raise BenchmarkError(
+            f"{name} is a published problem: say where its numbers are with --data PATH, "
+            f"or use {name}-g0 for a generated one"
+        )
+    return published_problem(family, D, data)

@@ -1,0 +1,293 @@
+"""The kernel that optimises the variational posterior: soft bounds and the modified Adam.
+
+Notation (Sections S1.3.1 and S1.3.3)
+    φ = (μ (K D entries, row by row), log σ (K,), log λ (D,), η (K,))   parameters, w = softmax(η)
+    F(φ)      objective, maximised: expected log joint + entropy - penalty
+    α_t       learning rate α_min + (α_max - α_min) exp(-t / τ)
+    learning  array of the constants listed by LEARNING_FIELDS
+    bounds    (4, D): lower and upper bound of means, lower and upper bound of log(σ_k λ)
+    penalties array of the constants listed by PENALTY_FIELDS; all zero: no penalty
+
+The whole loop is one kernel: a step costs tens of microseconds, less than a call from Python.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparing.kernels.compilation import inline, kernel, warm_up
+from sparing.kernels.expected_log_joint import expected_log_joint_and_gradient
+from sparing.kernels.mixture import entropy_and_gradient
+
+LEARNING_FIELDS = (
+    "rate_min",
+    "rate_max",
+    "rate_decay",
+    "momentum",
+    "second_momentum",
+    "epsilon",
+    "value_tolerance",
+    "parameter_tolerance",
+)
+PENALTY_FIELDS = ("mean_stiffness", "scale_stiffness", "weight_pressure", "weight_threshold")
+
+# η is kept within this distance of its largest entry: weights stay above 1e-13 and never vanish.
+ETA_RANGE = 30.0
+# Rejected steps after which the optimisation gives up: the rate has then been halved as often.
+MAX_REJECTIONS = 10
+
+# How the optimisation ended.
+STOPPED_AT_LIMIT = 0
+STOPPED_BY_VALUE = 1
+STOPPED_BY_PARAMETERS = 2
+STOPPED_NOT_FINITE = 3
+
+
+@kernel
+def unpack_parameters(phi, weights, means, scales, lengths):
+    """φ to (w, μ, σ, λ), Section S1.3.1."""
+    n_components, n_dimensions = means.shape
+    position = 0
+    for k in range(n_components):
+        for i in range(n_dimensions):
+            means[k, i] = phi[position]
+            position += 1
+    for k in range(n_components):
+        scales[k] = np.exp(phi[position])
+        position += 1
+    for i in range(n_dimensions):
+        lengths[i] = np.exp(phi[position])
+        position += 1
+    largest = np.max(phi[position:])
+    total = 0.0
+    for k in range(n_components):
+        weights[k] = np.exp(max(phi[position + k] - largest, -ETA_RANGE))
+        total += weights[k]
+    for k in range(n_components):
+        weights[k] /= total
+
+
+@kernel
+def add_penalty_gradient(phi, weights, means, bounds, penalties, gradient):
+    """Return the penalty and subtract its gradient with respect to φ from gradient.
+
+    Means and log(σ_k λ_i) outside their bounds pay ½ stiffness · excess², means in units of the
+    box width. Each weight pays pressure · threshold · (1 - exp(-w / threshold)): a constant when
+    it is large, a slope towards zero when it is small.
+    """
+    n_components, n_dimensions = means.shape
+    first_scale = n_components * n_dimensions
+    first_length = first_scale + n_components
+    first_eta = first_length + n_dimensions
+    mean_stiffness, scale_stiffness, pressure, threshold = penalties
+    penalty = 0.0
+    if mean_stiffness > 0.0 or scale_stiffness > 0.0:
+        for k in range(n_components):
+            for i in range(n_dimensions):
+                width = bounds[1, i] - bounds[0, i]
+                excess = max(means[k, i] - bounds[1, i], 0.0)
+                excess = (excess + min(means[k, i] - bounds[0, i], 0.0)) / width
+                penalty += 0.5 * mean_stiffness * excess * excess
+                gradient[k * n_dimensions + i] -= mean_stiffness * excess / width
+                log_sd = phi[first_scale + k] + phi[first_length + i]
+                excess = max(log_sd - bounds[3, i], 0.0) + min(log_sd - bounds[2, i], 0.0)
+                penalty += 0.5 * scale_stiffness * excess * excess
+                gradient[first_scale + k] -= scale_stiffness * excess
+                gradient[first_length + i] -= scale_stiffness * excess
+    if pressure > 0.0:
+        mean_slope = 0.0
+        for k in range(n_components):
+            decay = np.exp(-weights[k] / threshold)
+            penalty += pressure * threshold * (1.0 - decay)
+            mean_slope += weights[k] * pressure * decay
+        for k in range(n_components):
+            slope = pressure * np.exp(-weights[k] / threshold)
+            gradient[first_eta + k] -= weights[k] * (slope - mean_slope)
+    return penalty
+
+
+@inline
+def _objective_and_gradient(
+    phi, weights, means, scales, lengths, inputs, alpha, hyperparameters, normals, first,
+    n_samples, n_fresh, bounds, penalties, optimise_weights, parts, gradient,
+):  # fmt: skip
+    """F(φ) and its gradient; parts holds the scratch gradients of the two terms."""
+    n_components, n_dimensions = means.shape
+    unpack_parameters(phi, weights, means, scales, lengths)
+    joint_means, joint_scales, joint_lengths, joint_weights = parts[0]
+    entropy_means, entropy_scales, entropy_lengths, entropy_weights = parts[1]
+    value = expected_log_joint_and_gradient(
+        weights, means, scales, lengths, inputs, alpha, hyperparameters,
+        joint_means, joint_scales, joint_lengths, joint_weights,
+    )  # fmt: skip
+    value += entropy_and_gradient(
+        weights, means, scales, lengths, normals, first, n_samples, n_fresh,
+        entropy_means, entropy_scales, entropy_lengths, entropy_weights,
+    )  # fmt: skip
+    position = 0
+    for k in range(n_components):
+        for i in range(n_dimensions):
+            gradient[position] = joint_means[k, i] + entropy_means[k, i]
+            position += 1
+    for k in range(n_components):
+        gradient[position] = joint_scales[k] + entropy_scales[k]
+        position += 1
+    for i in range(n_dimensions):
+        gradient[position] = joint_lengths[i] + entropy_lengths[i]
+        position += 1
+    mean_slope = 0.0
+    for k in range(n_components):
+        mean_slope += weights[k] * (joint_weights[k] + entropy_weights[k])
+    for k in range(n_components):  # Jacobian of the softmax: dw_j / dη_k = w_j (δ_jk - w_k)
+        slope = joint_weights[k] + entropy_weights[k]
+        gradient[position + k] = weights[k] * (slope - mean_slope)
+    value -= add_penalty_gradient(phi, weights, means, bounds, penalties, gradient)
+    if optimise_weights == 0:
+        gradient[position:] = 0.0
+    return value
+
+
+@inline
+def _all_finite(value, gradient):
+    total = value
+    for entry in gradient:
+        total += 0.0 * entry  # NaN for an infinite or NaN entry, without a branch
+    return np.isfinite(total)
+
+
+@inline
+def _trend(values):
+    """Least-squares slope of values against their index, and its standard error."""
+    n = values.size
+    centre = 0.5 * (n - 1)
+    spread = n * (n * n - 1.0) / 12.0  # Σ (index - centre)²
+    mean = np.mean(values)
+    covariance = 0.0
+    variation = 0.0
+    for j in range(n):
+        covariance += (j - centre) * (values[j] - mean)
+        variation += (values[j] - mean) ** 2
+    slope = covariance / spread
+    residual = max(variation - slope * covariance, 0.0) / (n - 2.0)
+    return slope, np.sqrt(residual / spread)
+
+
+@kernel
+def maximise_objective(
+    phi,
+    n_components,
+    inputs,
+    alpha,
+    hyperparameters,
+    normals,
+    first_normals,
+    n_samples,
+    n_fresh,
+    bounds,
+    penalties,
+    learning,
+    n_batch,
+    optimise_weights,
+):
+    """Run the modified Adam (Section S1.3.3) from φ, which becomes the mean of the last batch.
+
+    first_normals (max steps,): where in the pool of normals each step's draws begin. After
+    every n_batch steps the optimisation stops if one of these falls below its tolerance:
+    - the change of F over a batch, from a linear regression on the later half of all steps so
+      far. Its standard error must be as small: F is noisy, and over a single batch the noise
+      exceeds any useful tolerance, so that the rule would stop at random;
+    - the root mean square change of φ, averaged over a batch, from the batch before.
+    Averaging the last batch removes most of Adam's own jitter, which has the size of α_min. A
+    step to a point where F or its gradient is not finite is taken back and the rate halved.
+
+    Returns (status, steps taken).
+    """
+    n_dimensions = inputs.shape[0]
+    max_steps = first_normals.size
+    rate_min, rate_max, rate_decay, momentum, second_momentum, epsilon = learning[:6]
+    value_tolerance, parameter_tolerance = learning[6], learning[7]
+    weights, means = np.empty(n_components), np.empty((n_components, n_dimensions))
+    scales, lengths = np.empty(n_components), np.empty(n_dimensions)
+    joint_parts = (
+        np.empty_like(means), np.empty(n_components), np.empty(n_dimensions), np.empty(n_components)
+    )  # fmt: skip
+    entropy_parts = (
+        np.empty_like(means), np.empty(n_components), np.empty(n_dimensions), np.empty(n_components)
+    )  # fmt: skip
+    gradient, first_moment, second_moment = (
+        np.empty(phi.size), np.zeros(phi.size), np.zeros(phi.size)
+    )  # fmt: skip
+    current, accepted = phi.copy(), phi.copy()
+    batch_sum, previous_mean = np.zeros(phi.size), np.full(phi.size, np.inf)
+    values = np.empty(max_steps)
+    first_eta = phi.size - n_components
+    rate_factor, n_updates, n_rejected = 1.0, 0, 0
+    status = STOPPED_AT_LIMIT
+    for t in range(max_steps):
+        value = _objective_and_gradient(
+            current, weights, means, scales, lengths, inputs, alpha, hyperparameters, normals,
+            first_normals[t], n_samples, n_fresh, bounds, penalties, optimise_weights,
+            (joint_parts, entropy_parts), gradient,
+        )  # fmt: skip
+        if not _all_finite(value, gradient):
+            n_rejected += 1
+            if n_updates == 0 or n_rejected > MAX_REJECTIONS:
+                status = STOPPED_NOT_FINITE
+                break
+            current[:] = accepted
+            first_moment[:] = 0.0
+            rate_factor *= 0.5
+            continue
+        accepted[:] = current
+        values[n_updates] = value
+        n_updates += 1
+        rate = rate_min + (rate_max - rate_min) * np.exp(-t / rate_decay)
+        correction = 1.0 - momentum**n_updates
+        second_correction = 1.0 - second_momentum**n_updates
+        for j in range(phi.size):
+            batch_sum[j] += current[j]
+            first_moment[j] += (1.0 - momentum) * (gradient[j] - first_moment[j])
+            second_moment[j] += (1.0 - second_momentum) * (gradient[j] ** 2 - second_moment[j])
+            scaled = np.sqrt(second_moment[j] / second_correction) + epsilon
+            current[j] += rate_factor * rate * (first_moment[j] / correction) / scaled
+        largest = np.max(current[first_eta:])
+        for j in range(first_eta, phi.size):
+            current[j] = max(current[j], largest - ETA_RANGE)
+        if n_updates % n_batch == 0:
+            change = 0.0
+            for j in range(phi.size):
+                phi[j] = batch_sum[j] / n_batch
+                batch_sum[j] = 0.0
+                change += (phi[j] - previous_mean[j]) ** 2
+                previous_mean[j] = phi[j]
+            if np.sqrt(change / phi.size) < parameter_tolerance:
+                status = STOPPED_BY_PARAMETERS
+                break
+            if n_updates >= 2 * n_batch:
+                slope, error = _trend(values[n_updates // 2 : n_updates])
+                if max(slope, error) * n_batch < value_tolerance:
+                    status = STOPPED_BY_VALUE
+                    break
+    if n_updates < n_batch:
+        phi[:] = accepted
+    return status, n_updates
+
+
+@warm_up
+def _warm_up() -> None:
+    maximise_objective(
+        np.zeros(4),
+        1,
+        np.zeros((1, 1)),
+        np.zeros((1, 1)),
+        np.zeros((1, 6)),
+        np.zeros(1),
+        np.zeros(1, dtype=np.int64),
+        1,
+        1,
+        np.zeros((4, 1)),
+        np.zeros(len(PENALTY_FIELDS)),
+        np.ones(len(LEARNING_FIELDS)),
+        1,
+        1,
+    )

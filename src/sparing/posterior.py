@@ -1,0 +1,150 @@
+"""The variational posterior in the user's coordinates.
+
+    q(u)   mixture over working coordinates u (Eq. 5)
+    g      the map from the user's x to u, with |du/dx| = exp(-log_jacobian(u))
+
+so that the density of x is q(g(x)) exp(-log_jacobian(g(x))).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from sparing.linear_algebra import Array
+from sparing.parameter_transform import ParameterTransform
+from sparing.variational.mixture import GaussianMixture
+
+# Moments in the user's coordinates have no closed form once a parameter is bounded: quasi-Monte
+# Carlo with this many points, the same ones always, so that they are properties of the posterior.
+MOMENT_SAMPLES = 2**15
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A posterior distribution one can sample and evaluate, in the user's coordinates.
+
+    ``mixture`` and ``transform`` give the same distribution in working coordinates.
+    """
+
+    mixture: GaussianMixture
+    transform: ParameterTransform
+    names: tuple[str, ...]
+
+    @property
+    def dimension(self) -> int:
+        """D, the number of parameters."""
+        return self.mixture.dimension
+
+    def sample(self, n: int, seed: int | np.random.Generator | None = None) -> Array:
+        """Draw n points: (n, D)."""
+        return self.transform.to_user(self.mixture.sample(n, np.random.default_rng(seed)))
+
+    def log_density(self, x: ArrayLike) -> Array:
+        """Normalised log density at one point (D,) or several (m, D); -inf outside the bounds."""
+        points = np.asarray(x, dtype=np.float64)
+        rows = np.atleast_2d(points)
+        if rows.shape[1] != self.dimension:
+            raise ValueError(
+                f"x has {rows.shape[1]} columns, but the posterior has {self.dimension} "
+                f"parameters ({', '.join(self.names)})"
+            )
+        inside = self.transform.contains(rows)
+        values = np.full(len(rows), -np.inf)
+        if np.any(inside):
+            u = self.transform.to_working(rows[inside])
+            values[inside] = self.mixture.log_density(u) - self.transform.log_jacobian(u)
+        return values[0] if points.ndim == 1 else values
+
+    def density(self, x: ArrayLike) -> Array:
+        """Normalised density at one point (D,) or several (m, D)."""
+        return np.exp(self.log_density(x))
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        if self.transform.is_linear:
+            linear, offset = self.transform.linear_map()
+            mean = linear @ self.mixture.mean + offset
+            return mean, linear @ self.mixture.covariance @ linear.T
+        draws = self.transform.to_user(_quasi_random_sample(self.mixture, MOMENT_SAMPLES))
+        return draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
+
+    @property
+    def mean(self) -> Array:
+        """Posterior mean: (D,)."""
+        return self._moments[0]
+
+    @property
+    def covariance(self) -> Array:
+        """Posterior covariance: (D, D)."""
+        return self._moments[1]
+
+    @property
+    def sd(self) -> Array:
+        """Posterior standard deviation of each parameter: (D,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def mode(self) -> Array:
+        """The point of highest density in the user's coordinates: (D,)."""
+        start = self.mixture.mode()
+
+        def negative_log_density(u: Array) -> float:
+            row = u[None, :]
+            return float((self.transform.log_jacobian(row) - self.mixture.log_density(row))[0])
+
+        if self.transform.is_linear:
+            return self.transform.to_user(start[None, :])[0]
+        best = minimize(negative_log_density, start, method="Nelder-Mead")
+        u = best.x if best.fun <= negative_log_density(start) else start
+        return self.transform.to_user(u[None, :])[0]
+
+    def quantile(self, probabilities: ArrayLike) -> Array:
+        """Marginal quantiles of each parameter: (len(probabilities), D)."""
+        draws = self.transform.to_user(_quasi_random_sample(self.mixture, MOMENT_SAMPLES))
+        return np.quantile(draws, np.atleast_1d(probabilities), axis=0)
+
+    def marginal_density(self, parameter: int | str, points: ArrayLike) -> Array:
+        """Density of one parameter by itself at the given values: (m,).
+
+        Each standardised coordinate s_i is a linear function of u, so its marginal is a mixture of
+        one-dimensional normals in closed form, and s_i depends on x_i alone.
+        """
+        index = self.names.index(parameter) if isinstance(parameter, str) else int(parameter)
+        values = np.atleast_1d(np.asarray(points, dtype=np.float64))
+        rows = np.tile(self.mean, (len(values), 1))  # the other coordinates do not matter
+        rows[:, index] = values
+        inside = self.transform.contains(rows)
+        matrix, offset = self.transform.standardised_map()
+        marginal = GaussianMixture(
+            self.mixture.weights,
+            self.mixture.means @ matrix[index, :, None] + offset[index],
+            self.mixture.scales,
+            np.array([np.linalg.norm(matrix[index] * self.mixture.lengths)]),
+        )
+        s = self.transform.standardised(rows)[:, index, None]
+        g = self.transform.coordinates[index]
+        log_slope = -g.log_derivative(g.to_unbounded(values)) - np.log(self.transform.width[index])
+        return np.where(inside, np.exp(marginal.log_density(s) + log_slope), 0.0)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {name}: {mean:.6g} ± {sd:.3g}"
+            for name, mean, sd in zip(self.names, self.mean, self.sd, strict=True)
+        ]
+        return "\n".join([f"Posterior ({self.mixture.n_components} components)", *lines])
+
+
+def _quasi_random_sample(mixture: GaussianMixture, n: int) -> Array:
+    """A deterministic, evenly spread sample of the mixture: (n, D)."""
+    sampler = qmc.Sobol(mixture.dimension + 1, scramble=True, rng=np.random.default_rng(0))
+    unit = sampler.random(n)
+    component = np.searchsorted(np.cumsum(mixture.weights), unit[:, 0], side="right")
+    component = np.minimum(component, mixture.n_components - 1)
+    normals = ndtri(np.clip(unit[:, 1:], 1e-12, 1.0 - 1e-12))
+    return mixture.means[component] + mixture.scales[component, None] * mixture.lengths * normals

@@ -1,0 +1,89 @@
+"""Every choice of the algorithm, in one frozen object.
+
+Each part stands beside the code that reads it; here they are put together. ``Settings()`` is what
+we recommend, ``Settings.paper()`` is the 2018 algorithm constant by constant. Where the two
+differ, ``docs/decisions/`` holds the measurement that says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sparing.acquisition.initial_design import InitialDesignSettings
+from sparing.acquisition.propose import AcquisitionSettings, Rule
+from sparing.evidence import EvidenceSettings
+from sparing.parameter_transform import BoundedMap
+from sparing.stopping import StoppingSettings, WarmUpSettings
+from sparing.surrogate.hyperparameters import SurrogateSettings
+from sparing.training_data import NoiseShaping
+from sparing.variational.settings import VariationalSettings
+from sparing.whitening import WhiteningSettings
+
+
+@dataclass(frozen=True)
+class HyperparameterSchedule:
+    """How many hyperparameter samples, and when sampling gives way to MAP (Section 3.4)."""
+
+    numerator: float = 80.0  # n_gp = round(80 / sqrt(n)), Section 3.4
+    max_samples_in_warm_up: int = 8  # Section 3.5
+    max_samples: int | None = None  # the paper sets no other limit
+    # Sampling stops when the variance of the expected log joint over samples has been below this
+    # for this many iterations (Section 3.4: "below a threshold for several iterations").
+    variance_threshold: float = 1e-4
+    n_iterations: int = 4
+
+    def n_samples(self, n_training: int, *, warm_up: bool) -> int:
+        """n_gp for the current size of the training set."""
+        n = max(1, round(self.numerator / n_training**0.5))
+        limits = [self.max_samples_in_warm_up] if warm_up else []
+        if self.max_samples is not None:
+            limits.append(self.max_samples)
+        return min([n, *limits])
+
+
+@dataclass(frozen=True)
+class FinalFit:
+    """A last variational fit with more components, kept when it does not hurt."""
+
+    n_components: int = 50
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The algorithm's settings; the defaults are the recommended ones."""
+
+    bounded_map: BoundedMap = BoundedMap.PROBIT
+    evaluations_per_dimension: int = 50  # default budget 50 (D + 2), Section 4
+    initial_design: InitialDesignSettings = field(default_factory=InitialDesignSettings)
+    surrogate: SurrogateSettings = field(default_factory=SurrogateSettings)
+    hyperparameters: HyperparameterSchedule = field(default_factory=HyperparameterSchedule)
+    noise_shaping: NoiseShaping | None = field(default_factory=NoiseShaping)
+    variational: VariationalSettings = field(default_factory=VariationalSettings)
+    acquisition: AcquisitionSettings = field(default_factory=AcquisitionSettings)
+    warm_up: WarmUpSettings = field(default_factory=WarmUpSettings)
+    whitening: WhiteningSettings | None = field(default_factory=WhiteningSettings)
+    stopping: StoppingSettings = field(default_factory=StoppingSettings)
+    evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
+    final_fit: FinalFit | None = field(default_factory=FinalFit)
+
+    @classmethod
+    def paper(cls, rule: Rule = Rule.PROSPECTIVE) -> Settings:
+        """The algorithm of the 2018 paper to the letter (``rule``: VBMC-P, or VBMC-U)."""
+        return cls(
+            bounded_map=BoundedMap.LOGIT,  # S2.3
+            initial_design=InitialDesignSettings.paper(),
+            surrogate=SurrogateSettings.paper(),
+            hyperparameters=HyperparameterSchedule(),
+            noise_shaping=None,
+            variational=VariationalSettings.paper(),
+            acquisition=AcquisitionSettings.paper(rule),
+            warm_up=WarmUpSettings(),
+            whitening=None,
+            stopping=StoppingSettings(),
+            evidence=EvidenceSettings.paper(),
+            final_fit=None,
+        )
+
+    def budget(self, dimension: int) -> int:
+        """The default number of evaluations, 50 (D + 2) (Section 4)."""
+        return self.evaluations_per_dimension * (dimension + 2)

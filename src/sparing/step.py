@@ -1,0 +1,386 @@
+"""One iteration of Algorithm 1 as pure functions: state and evaluations in, state and info out.
+
+No target call, clock or output here; ``inference.py`` calls the phases in order and times them.
+
+    t      iteration, counted from 1            n_gp   hyperparameter samples
+    q_t    variational posterior                K_t    its number of components
+    psi    GP hyperparameters                   n      training points
+
+Phases of an iteration: ``next_proposal`` (lines 4 to 15), ``train_surrogate`` (16 to 20),
+``fit_posterior`` (21 to 22), ``try_whitening``, ``complete_iteration`` (23).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparing.acquisition.propose import next_point
+from sparing.evaluation_log import Evaluation
+from sparing.evidence import Evidence, estimate_evidence
+from sparing.linear_algebra import Array
+from sparing.parameter_transform import ParameterTransform
+from sparing.posterior import Posterior
+from sparing.problem import Problem
+from sparing.random_streams import RandomStreams
+from sparing.settings import Settings
+from sparing.stopping import (
+    Reliability,
+    is_improving,
+    is_stable,
+    reliability,
+    warm_up_is_over,
+)
+from sparing.surrogate.gaussian_process import GaussianProcess, condition
+from sparing.surrogate.hyperparameters import empirical_bayes_prior
+from sparing.surrogate.training import fit_map, sample_posterior
+from sparing.training_data import training_set, trimmed_indices
+from sparing.variational.components import next_n_components, prune
+from sparing.variational.divergence import gaussianised_symmetric_kl
+from sparing.variational.elbo import Elbo, evaluate_elbo
+from sparing.variational.fit import fit
+from sparing.variational.mixture import GaussianMixture
+from sparing.whitening import anisotropy, whitening_matrix
+
+# The first q: two components near x0, small against the plausible box, which has width 1
+# (Section 3.5 asks for "small values" only).
+INITIAL_COMPONENTS = 2
+INITIAL_SCALE = 0.01
+
+
+@dataclass(frozen=True)
+class IterationInfo:
+    """What one iteration did; the rows of ``result.history``."""
+
+    iteration: int
+    n_evaluations: int
+    n_training: int
+    elbo: float
+    elbo_sd: float
+    elcbo: float
+    log_evidence: float
+    log_evidence_sd: float
+    n_components: int
+    n_pruned: int
+    n_hyperparameter_samples: int
+    hyperparameter_variance: float  # of the expected log joint over hyperparameter samples
+    jitter: float  # largest variance added to the surrogate's diagonal to factorise it
+    features: Reliability | None
+    warm_up: bool
+    stable: bool
+    whitened: bool
+    evidence: Evidence
+    posterior: Posterior
+    timings: Mapping[str, float]  # seconds the library spent, by phase
+
+    @property
+    def n(self) -> int:
+        """Number of evaluations so far."""
+        return self.n_evaluations
+
+    @property
+    def K(self) -> int:  # noqa: N802 (the paper's letter)
+        """Number of mixture components."""
+        return self.n_components
+
+    @property
+    def reliability(self) -> float:
+        """The reliability index rho(t) (S2.4.1); NaN in the first iteration."""
+        return float("nan") if self.features is None else self.features.index
+
+    @property
+    def seconds(self) -> float:
+        """Seconds the library itself spent in this iteration, target time excluded."""
+        return float(sum(self.timings.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A surrogate and the variational posterior fitted to it, in the same coordinates."""
+
+    transform: ParameterTransform
+    gp: GaussianProcess
+    mixture: GaussianMixture
+    elbo: Elbo
+    n_pruned: int
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All that the next iteration needs, apart from the log."""
+
+    transform: ParameterTransform
+    mixture: GaussianMixture
+    solution: Solution | None  # of the last iteration; None before the first
+    warm_up: bool
+    warm_up_just_ended: bool
+    sampling_stopped: bool  # StopSampling of Algorithm 1
+    trimmed: frozenset[int]  # evaluations left out of the training set for good
+    last_whitening: int  # iteration at which a whitening was last tried
+    history: tuple[IterationInfo, ...]
+
+    @property
+    def iteration(self) -> int:
+        """t, the number of completed iterations."""
+        return len(self.history)
+
+
+def initial_state(transform: ParameterTransform, starting_points: Array) -> State:
+    """Line 1 of Algorithm 1: q_0 near x0, or at the centre of the plausible box."""
+    dimension = transform.dimension
+    points = starting_points[:INITIAL_COMPONENTS]
+    centres = transform.to_working(points) if len(points) else np.zeros((1, dimension))
+    means = centres[np.arange(INITIAL_COMPONENTS) % len(centres)]
+    mixture = GaussianMixture(
+        weights=np.full(INITIAL_COMPONENTS, 1.0 / INITIAL_COMPONENTS),
+        means=means,
+        scales=np.full(INITIAL_COMPONENTS, INITIAL_SCALE),
+        lengths=np.ones(dimension),
+    )
+    return State(
+        transform=transform,
+        mixture=mixture,
+        solution=None,
+        warm_up=True,
+        warm_up_just_ended=False,
+        sampling_stopped=False,
+        trimmed=frozenset(),
+        last_whitening=0,
+        history=(),
+    )
+
+
+def n_new_points(state: State, settings: Settings) -> int:
+    """How many evaluations the coming iteration makes before it refits."""
+    if state.iteration == 0:
+        return settings.initial_design.size(state.transform.dimension)
+    if state.warm_up_just_ended:
+        return 0  # Section 3.5: q adapts first
+    return settings.acquisition.n_active
+
+
+def propose(
+    state: State, gp: GaussianProcess, count: int, settings: Settings, streams: RandomStreams
+) -> Array:
+    """The next point to evaluate, in the user's coordinates: (D,).
+
+    ``gp`` is the last surrogate with everything that arrived since appended (rank-one updates),
+    ``count`` the running number of the proposal.
+    """
+    rule = settings.acquisition.rule(count, warm_up=state.warm_up)
+    generator = streams.generator("acquisition", count)
+    u = next_point(rule, count, gp, state.mixture, settings.acquisition, generator)
+    return state.transform.to_user(u[None, :])[0]
+
+
+def train_surrogate(
+    state: State,
+    transform: ParameterTransform,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+    streams: RandomStreams,
+) -> GaussianProcess:
+    """Lines 16 to 20 of Algorithm 1: sample the hyperparameters, or optimise them."""
+    kept = [entry for entry in evaluations if entry.index not in state.trimmed]
+    training = training_set(kept, transform, settings.noise_shaping)
+    generator = streams.generator("hyperparameters", state.iteration)
+    prior = empirical_bayes_prior(training, np.ones(transform.dimension), settings.surrogate)
+    previous = None
+    if state.solution is not None and transform is state.solution.transform:
+        previous = state.solution.gp.hyperparameters
+    best = fit_map(training, prior, settings.surrogate, generator, previous)
+    if state.sampling_stopped:
+        return condition(training, best[None, :])
+    n_samples = settings.hyperparameters.n_samples(len(training.values), warm_up=state.warm_up)
+    samples = sample_posterior(training, prior, settings.surrogate, best, n_samples, generator)
+    return condition(training, samples)
+
+
+def fit_posterior(
+    state: State,
+    transform: ParameterTransform,
+    mixture: GaussianMixture,
+    gp: GaussianProcess,
+    settings: Settings,
+    streams: RandomStreams,
+) -> Solution:
+    """Lines 21 and 22 of Algorithm 1: update K, optimise the ELBO, prune."""
+    variational = settings.variational
+    generator = streams.generator("variational", state.iteration)
+    first = state.iteration == 0 or state.warm_up_just_ended
+    fitted = fit(
+        mixture,
+        gp,
+        n_components=_n_components(state, len(gp.training.values), settings),
+        settings=variational,
+        equal_weights=state.warm_up,
+        many_starts=first or transform is not state.transform,
+        fast_learning=state.warm_up,
+        generator=generator,
+    ).mixture
+    n_pruned = 0
+    if not state.warm_up:
+        fitted, n_pruned = prune(fitted, gp, variational, generator)
+    elbo = evaluate_elbo(fitted, gp, variational.n_final_entropy_samples, generator)
+    return Solution(transform, gp, fitted, elbo, n_pruned)
+
+
+def _n_components(state: State, n_training: int, settings: Settings) -> int:
+    """K_t (Section 3.6); two during the warm-up (Section 3.5)."""
+    if state.warm_up:
+        return INITIAL_COMPONENTS
+    elcbo = [info.elcbo for info in state.history]
+    recent = state.history[-settings.stopping.n_recent :]
+    return next_n_components(
+        state.mixture.n_components,
+        improving=is_improving(elcbo, settings.stopping),
+        stable=bool(recent) and recent[-1].reliability < 1.0,
+        pruned_recently=bool(recent) and recent[-1].n_pruned > 0,
+        n_training=n_training,
+    )
+
+
+def whitening_candidate(
+    state: State, solution: Solution, settings: Settings
+) -> ParameterTransform | None:
+    """New coordinates worth trying, or None: after the warm-up, when q is not round."""
+    whitening = settings.whitening
+    if whitening is None or state.warm_up or state.transform.dimension == 1:
+        return None
+    if state.iteration - state.last_whitening < whitening.every:
+        return None
+    covariance = solution.mixture.covariance
+    if anisotropy(covariance) < whitening.condition_number:
+        return None
+    matrix = whitening_matrix(covariance, whitening.correlation_floor, whitening.width)
+    return state.transform.whitened(solution.mixture.mean, matrix)
+
+
+def carry_over(
+    mixture: GaussianMixture, old: ParameterTransform, new: ParameterTransform
+) -> GaussianMixture:
+    """The mixture in new coordinates; of the components' covariances only the diagonal is kept."""
+    linear, offset = _change_of_coordinates(old, new)
+    lengths = np.linalg.norm(linear * mixture.lengths, axis=1)
+    return GaussianMixture(
+        mixture.weights, mixture.means @ linear.T + offset, mixture.scales, lengths
+    )
+
+
+def _change_of_coordinates(old: ParameterTransform, new: ParameterTransform) -> tuple[Array, Array]:
+    """(L, c) of u_new = L u_old + c: two whitenings of the same standardised coordinates."""
+    old_matrix, old_offset = old.standardised_map()  # s = M u + b
+    new_matrix, new_offset = new.standardised_map()
+    inverse = np.linalg.inv(new_matrix)
+    return inverse @ old_matrix, inverse @ (old_offset - new_offset)
+
+
+def complete_iteration(
+    state: State,
+    solution: Solution,
+    *,
+    evaluations: Sequence[Evaluation],
+    n_evaluations: int,
+    whitening_tried: bool,
+    problem: Problem,
+    settings: Settings,
+    streams: RandomStreams,
+) -> State:
+    """Line 23 of Algorithm 1: judge the new solution and decide what comes next.
+
+    The info of the new state carries no timings yet; the caller, who has the clock, adds them.
+    """
+    stopping = settings.stopping
+    posterior = Posterior(solution.mixture, solution.transform, problem.names)
+    features = _features(state, solution, posterior, settings)
+    expected = solution.elbo.expected_log_joint
+    evidence = estimate_evidence(
+        solution.mixture,
+        solution.gp,
+        solution.elbo,
+        settings.evidence,
+        streams.generator("evidence", state.iteration),
+    )
+    info = IterationInfo(
+        iteration=state.iteration + 1,
+        n_evaluations=n_evaluations,
+        n_training=len(solution.gp.training.values),
+        elbo=solution.elbo.value,
+        elbo_sd=solution.elbo.sd,
+        elcbo=solution.elbo.elcbo(stopping.beta_lcb),
+        log_evidence=evidence.log_evidence,
+        log_evidence_sd=evidence.sd,
+        n_components=solution.mixture.n_components,
+        n_pruned=solution.n_pruned,
+        n_hyperparameter_samples=len(solution.gp.hyperparameters),
+        hyperparameter_variance=_spread(expected.mean_by_sample),
+        jitter=float(np.max(solution.gp.jitter)),
+        features=features,
+        warm_up=state.warm_up,
+        stable=False,
+        whitened=solution.transform is not state.transform,
+        evidence=evidence,
+        posterior=posterior,
+        timings={},
+    )
+    elcbo = [*(past.elcbo for past in state.history), info.elcbo]
+    reliabilities = [*(past.features for past in state.history), features]
+    stable = not state.warm_up and is_stable(reliabilities, elcbo, stopping)
+    history = (*state.history, replace(info, stable=stable))
+    warm_up_ends = state.warm_up and warm_up_is_over(elcbo, settings.warm_up)
+    trimmed = state.trimmed
+    if warm_up_ends:
+        trimmed = trimmed_indices(
+            evaluations, solution.transform, settings.warm_up.trim_per_dimension
+        )
+    return State(
+        transform=solution.transform,
+        mixture=solution.mixture,
+        solution=solution,
+        warm_up=state.warm_up and not warm_up_ends,
+        warm_up_just_ended=warm_up_ends,
+        sampling_stopped=state.sampling_stopped or _sampling_brings_little(history, settings),
+        trimmed=trimmed,
+        last_whitening=state.iteration if whitening_tried else state.last_whitening,
+        history=history,
+    )
+
+
+def _features(
+    state: State, solution: Solution, posterior: Posterior, settings: Settings
+) -> Reliability | None:
+    """rho_1 to rho_3 against the previous iteration (S2.4.1); None without one."""
+    if not state.history:
+        return None
+    before = state.history[-1]
+    old = before.posterior
+    linear, offset = _change_of_coordinates(old.transform, posterior.transform)
+    kl = gaussianised_symmetric_kl(
+        posterior.mixture.mean,
+        posterior.mixture.covariance,
+        linear @ old.mixture.mean + offset,
+        linear @ old.mixture.covariance @ linear.T,
+    )
+    return reliability(
+        elbo=solution.elbo.value,
+        elbo_before=before.elbo,
+        elbo_sd=solution.elbo.sd,
+        symmetric_kl=kl,
+        dimension=state.transform.dimension,
+        settings=settings.stopping,
+    )
+
+
+def _sampling_brings_little(history: Sequence[IterationInfo], settings: Settings) -> bool:
+    """Section 3.4: the spread over hyperparameter samples stayed below the threshold."""
+    schedule = settings.hyperparameters
+    recent = history[-schedule.n_iterations :]
+    if len(recent) < schedule.n_iterations or any(info.warm_up for info in recent):
+        return False
+    return all(info.hyperparameter_variance < schedule.variance_threshold for info in recent)
+
+
+def _spread(means: Array) -> float:
+    return float(np.var(means, ddof=1)) if len(means) > 1 else 0.0

@@ -1,0 +1,139 @@
+"""When the solution is improving, stable, and finished (Sections 3.5 to 3.7, S2.4).
+
+Notation
+    rho_1, rho_2, rho_3   reliability features: change of the ELBO, its uncertainty, change of q
+    rho(t)                reliability index, their mean; rho <~ 1 suggests a stable solution
+    ELCBO                 ELBO - beta_lcb sd (Eq. 7)
+
+Everything here reads the history as plain sequences of numbers, newest last.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class StoppingSettings:
+    """Tolerances and window lengths of the stability rules."""
+
+    tolerance_sd: float = 0.1  # Delta_SD, S2.4; `tolerance=` of infer
+    tolerance_kl_factor: float = 0.01  # Delta_KL = 0.01 sqrt(D), S2.4
+    tolerance_improvement: float = 0.01  # Delta_IMPRO, S2.4
+    n_stable: int = 8  # iterations, Section 3.7 and S2.4
+    n_unstable_allowed: int = 1  # "at most one non-stable iteration in-between", Section 3.7
+    n_recent: int = 4  # iterations the ELCBO is compared with, Section 3.6
+    beta_lcb: float = 3.0  # Section 3.2
+    beta_lcb_unstable: float = 5.0  # choosing what to return without stability, Section 3.7
+    # "A recent solution" (Section 3.7): the last quarter of the iterations.
+    recent_fraction: float = 0.25
+
+
+@dataclass(frozen=True)
+class WarmUpSettings:
+    """When the warm-up ends and what it leaves behind (Section 3.5)."""
+
+    tolerance_elcbo: float = 1.0  # an improvement below this...
+    n_iterations: int = 3  # ...in this many consecutive iterations ends the warm-up
+    trim_per_dimension: float = 10.0  # points this far (times D) below the maximum are trimmed
+
+
+class StopReason(enum.Enum):
+    """Why a run ended; the value is what the user reads."""
+
+    STABLE = "the solution has been stable for long enough"
+    BUDGET = "the evaluation budget is used up"
+    CALLBACK = "the callback asked to stop"
+    UNFINISHED = "the run has not ended yet"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The reliability features of one iteration (S2.4.1)."""
+
+    change_of_elbo: float  # rho_1
+    uncertainty_of_elbo: float  # rho_2
+    change_of_posterior: float  # rho_3
+
+    @property
+    def index(self) -> float:
+        """rho(t), the mean of the features."""
+        return float(np.mean(self.features))
+
+    @property
+    def features(self) -> tuple[float, float, float]:
+        """rho_1, rho_2, rho_3."""
+        return self.change_of_elbo, self.uncertainty_of_elbo, self.change_of_posterior
+
+
+def reliability(
+    elbo: float,
+    elbo_before: float,
+    elbo_sd: float,
+    symmetric_kl: float,
+    dimension: int,
+    settings: StoppingSettings,
+) -> Reliability:
+    """The features of S2.4.1; ``symmetric_kl`` is the mean of both directions."""
+    tolerance_kl = settings.tolerance_kl_factor * np.sqrt(dimension)
+    return Reliability(
+        change_of_elbo=abs(elbo - elbo_before) / settings.tolerance_sd,
+        uncertainty_of_elbo=elbo_sd / settings.tolerance_sd,
+        change_of_posterior=float(symmetric_kl / tolerance_kl),
+    )
+
+
+def is_improving(elcbo: Sequence[float], settings: StoppingSettings) -> bool:
+    """Whether the last ELCBO is above those of the few iterations before (Section 3.6)."""
+    recent = elcbo[-1 - settings.n_recent : -1]
+    return len(recent) > 0 and elcbo[-1] > max(recent)
+
+
+def is_stable(
+    reliabilities: Sequence[Reliability | None],
+    elcbo: Sequence[float],
+    settings: StoppingSettings,
+) -> bool:
+    """The three conditions of long-term stability (S2.4.2)."""
+    n = settings.n_stable
+    window = reliabilities[-n:]
+    if len(window) < n or window[-1] is None:
+        return False
+    # (1) every feature of the current iteration is below 1
+    if not all(feature < 1.0 for feature in window[-1].features):
+        return False
+    # (2) the index stayed below 1, but for at most one iteration that is not the current one
+    n_unstable = sum(item is None or not item.index < 1.0 for item in window)
+    if n_unstable > settings.n_unstable_allowed or not window[-1].index < 1.0:
+        return False
+    # (3) the ELCBO is stationary
+    return elcbo_slope(elcbo[-n:]) < settings.tolerance_improvement
+
+
+def elcbo_slope(elcbo: Sequence[float]) -> float:
+    """Least-squares slope of the ELCBO per iteration (S2.4.2, third condition)."""
+    if len(elcbo) < 2:
+        return float("inf")
+    return float(np.polyfit(np.arange(len(elcbo)), np.asarray(elcbo), 1)[0])
+
+
+def warm_up_is_over(elcbo: Sequence[float], settings: WarmUpSettings) -> bool:
+    """Whether the ELCBO gained less than 1 in three consecutive iterations (Section 3.5)."""
+    n = settings.n_iterations
+    if len(elcbo) < n + 1:
+        return False
+    return bool(np.all(np.diff(np.asarray(elcbo[-n - 1 :])) < settings.tolerance_elcbo))
+
+
+def best_recent(elcbo: Sequence[float], fraction: float) -> int:
+    """Index of the highest ELCBO among the most recent fraction of the iterations."""
+    n_recent = max(1, int(np.ceil(fraction * len(elcbo))))
+    window = np.asarray(elcbo[-n_recent:])
+    return len(elcbo) - n_recent + int(np.argmax(window))

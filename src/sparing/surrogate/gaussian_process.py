@@ -1,0 +1,283 @@
+"""Gaussian process model of the log joint: conditioning, prediction, marginal likelihood.
+
+Notation (D dimensions, n training points, S hyperparameter samples, m queries)
+    X, y     training inputs (n, D) and values (n,), in working coordinates
+    psi      hyperparameters, (3D + 3,) each; order in layout.py
+    A        kappa(X, X) + diag(sigma_obs^2 + known noise + jitter), (n, n);  A = L L^T
+    alpha    A^-1 (y - m(X)), (n,)
+    fbar, C  posterior mean and covariance of the latent function (Section S1.2)
+    LML      log p(y | X, psi), the log marginal likelihood
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sparing.kernels.gaussian_process import fill_covariance_gradient
+from sparing.linear_algebra import (
+    Array,
+    CholeskyFactor,
+    border_cholesky,
+    invert_from_cholesky,
+    invert_lower,
+    log_determinant_from_cholesky,
+    multiply_lower_rows,
+    robust_cholesky,
+    solve_cholesky,
+    solve_lower,
+    solve_lower_rows,
+    solve_lower_transposed,
+)
+from sparing.surrogate.covariance import cross_covariance, gram_matrix, scaled_transpose
+from sparing.surrogate.layout import Hyperparameters, Layout
+from sparing.surrogate.mean import (
+    mean_from_offsets,
+    negative_quadratic_mean,
+    scaled_offsets,
+    weighted_mean_gradient,
+)
+from sparing.surrogate.training_set import TrainingSet
+
+LOG_2_PI = float(np.log(2.0 * np.pi))
+# Queries are predicted in blocks whose cross-covariance stays within the processor's cache.
+BLOCK_ENTRIES = 1 << 17
+# Inverting L pays off from about this many queries per training point (measured, n = 60 to 600).
+# The choice depends on shapes alone, so that results never depend on what was computed before.
+QUERIES_PER_POINT_TO_INVERT = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    """Posterior of the log joint for each of S hyperparameter samples.
+
+    hyperparameters (S, 3D+3); cholesky (S, n, n), lower and C-contiguous; alpha (S, n);
+    jitter (S,): what was added to the diagonal of A to make it positive definite, mostly 0.
+    """
+
+    training: TrainingSet
+    hyperparameters: Array
+    cholesky: Array
+    alpha: Array
+    jitter: Array
+
+    @property
+    def n_samples(self) -> int:
+        """Number of hyperparameter samples S."""
+        return self.hyperparameters.shape[0]
+
+    @property
+    def dimension(self) -> int:
+        """Number of dimensions D."""
+        return self.training.dimension
+
+    @cached_property
+    def inverse_cholesky(self) -> Array:
+        """L^-1 per sample, (S, n, n), computed once: multiplying is twice as fast as solving."""
+        return np.stack([invert_lower(lower) for lower in self.cholesky])
+
+    def sample(self, s: int) -> Hyperparameters:
+        """Hyperparameters of sample s in natural units."""
+        return Hyperparameters.from_vector(self.hyperparameters[s])
+
+
+def condition(training: TrainingSet, hyperparameters: Array) -> GaussianProcess:
+    """Condition the process on the training set for each row of hyperparameters, (S, 3D+3)."""
+    rows = np.atleast_2d(np.ascontiguousarray(hyperparameters, dtype=np.float64))
+    _check_hyperparameters(training, rows)
+    n_samples, n = rows.shape[0], training.n_points
+    cholesky = np.empty((n_samples, n, n))
+    alpha = np.empty((n_samples, n))
+    jitter = np.empty(n_samples)
+    above = np.triu(np.ones((n, n), dtype=bool), 1)
+    for s, psi in enumerate(rows):
+        sample = Hyperparameters.from_vector(psi)
+        jitter[s] = factorise_covariance(training, sample, out=cholesky[s]).jitter
+        np.copyto(cholesky[s], 0.0, where=above)
+        alpha[s] = _solve_residual(training, sample, cholesky[s])
+    return GaussianProcess(training, rows, cholesky, alpha, jitter)
+
+
+def factorise_covariance(
+    training: TrainingSet, sample: Hyperparameters, out: Array | None = None
+) -> CholeskyFactor:
+    """L of A, on and below the diagonal of its array (out when given); kappa(X, X) above it."""
+    z = scaled_transpose(training.inputs, sample.lengths)
+    return robust_cholesky(_noisy_gram_matrix(training, sample, z, out))
+
+
+def append_point(
+    gp: GaussianProcess, x: Array, y: float, noise_variance: float = 0.0
+) -> GaussianProcess:
+    """Condition on one more point by a rank-one update, O(n^2) per sample (Algorithm 1).
+
+    Where the enlarged matrix is singular the sample is factorised afresh, with jitter.
+    """
+    training = gp.training.with_point(x, y, noise_variance)
+    n = gp.training.n_points
+    cholesky = np.zeros((gp.n_samples, n + 1, n + 1))
+    alpha = np.empty((gp.n_samples, n + 1))
+    jitter = gp.jitter.copy()
+    for s in range(gp.n_samples):
+        sample = gp.sample(s)
+        column = cross_covariance(sample, training.inputs[n:], gp.training.inputs)[0]
+        diagonal = sample.output_scale**2 + sample.noise_sd**2 + noise_variance + jitter[s]
+        border = border_cholesky(gp.cholesky[s], column, diagonal)
+        if border is None:
+            factor = factorise_covariance(training, sample)
+            cholesky[s], jitter[s] = np.tril(factor.lower), factor.jitter
+        else:
+            cholesky[s, :n, :n] = gp.cholesky[s]
+            cholesky[s, n, :n], cholesky[s, n, n] = border
+        alpha[s] = _solve_residual(training, sample, cholesky[s])
+    return GaussianProcess(training, gp.hyperparameters, cholesky, alpha, jitter)
+
+
+def predict_each(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
+    """Latent mean fbar and variance C(x, x) for each sample, (S, m) each."""
+    queries = _as_points(queries, gp.dimension)
+    m = queries.shape[0]
+    means = np.empty((gp.n_samples, m))
+    variances = np.empty((gp.n_samples, m))
+    block = _block_length(gp)
+    invert = m >= QUERIES_PER_POINT_TO_INVERT * gp.training.n_points
+    for s in range(gp.n_samples):
+        sample = gp.sample(s)
+        means[s] = negative_quadratic_mean(sample, queries)
+        for start in range(0, m, block):
+            part = slice(start, start + block)
+            covariance = cross_covariance(sample, queries[part], gp.training.inputs)
+            means[s, part] += covariance @ gp.alpha[s]
+            if invert:
+                half = multiply_lower_rows(gp.inverse_cholesky[s], covariance)
+            else:
+                half = solve_lower_rows(gp.cholesky[s], covariance)
+            explained = np.einsum("mn,mn->m", half, half)
+            variances[s, part] = sample.output_scale**2 - explained
+    return means, np.maximum(variances, 0.0, out=variances)
+
+
+def predict_mean(gp: GaussianProcess, queries: Array) -> Array:
+    """Latent mean marginalised over the hyperparameter samples, (m,): no variance, O(n) each."""
+    queries = _as_points(queries, gp.dimension)
+    mean = np.zeros(queries.shape[0])
+    for s in range(gp.n_samples):
+        sample = gp.sample(s)
+        mean += negative_quadratic_mean(sample, queries)
+        mean += cross_covariance(sample, queries, gp.training.inputs) @ gp.alpha[s]
+    return mean / gp.n_samples
+
+
+def predict(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
+    """Latent mean and variance marginalised over the hyperparameter samples, (m,) each (Eq. 9)."""
+    means, variances = predict_each(gp, queries)
+    variance = variances.mean(axis=0)
+    if gp.n_samples > 1:
+        variance = variance + means.var(axis=0, ddof=1)
+    return means.mean(axis=0), variance
+
+
+def predict_mean(gp: GaussianProcess, queries: Array) -> Array:
+    """The mean of predict alone, (m,): no triangular solves."""
+    queries = _as_points(queries, gp.dimension)
+    total = np.zeros(queries.shape[0])
+    block = _block_length(gp)
+    for s in range(gp.n_samples):
+        sample = gp.sample(s)
+        total += negative_quadratic_mean(sample, queries)
+        for start in range(0, total.size, block):
+            part = slice(start, start + block)
+            total[part] += cross_covariance(sample, queries[part], gp.training.inputs) @ gp.alpha[s]
+    return total / gp.n_samples
+
+
+def posterior_covariance(gp: GaussianProcess, a: Array, b: Array) -> Array:
+    """C(a, b) for each sample, (S, p, r), between points a (p, D) and b (r, D)."""
+    a = _as_points(a, gp.dimension)
+    b = _as_points(b, gp.dimension)
+    covariance = np.empty((gp.n_samples, a.shape[0], b.shape[0]))
+    for s in range(gp.n_samples):
+        sample = gp.sample(s)
+        lower = gp.cholesky[s]
+        half_a = solve_lower_rows(lower, cross_covariance(sample, a, gp.training.inputs))
+        half_b = solve_lower_rows(lower, cross_covariance(sample, b, gp.training.inputs))
+        covariance[s] = cross_covariance(sample, a, b) - half_a @ half_b.T
+    return covariance
+
+
+def log_marginal_likelihood(training: TrainingSet, psi: Array) -> float:
+    """LML = -1/2 r^T A^-1 r - 1/2 log |A| - n/2 log 2 pi  with  r = y - m(X)."""
+    sample = Hyperparameters.from_vector(psi)
+    lower = factorise_covariance(training, sample).lower
+    half = solve_lower(lower, training.values - negative_quadratic_mean(sample, training.inputs))
+    return _likelihood(half, lower)
+
+
+def log_marginal_likelihood_and_gradient(training: TrainingSet, psi: Array) -> tuple[float, Array]:
+    """LML and its gradient with respect to psi, (3D + 3,)."""
+    sample = Hyperparameters.from_vector(psi)
+    layout = Layout(training.dimension)
+    z = scaled_transpose(training.inputs, sample.lengths)
+    matrix = robust_cholesky(_noisy_gram_matrix(training, sample, z)).lower
+    offsets = scaled_offsets(sample, training.inputs)
+    half = solve_lower(matrix, training.values - mean_from_offsets(sample, offsets))
+    alpha = solve_lower_transposed(matrix, half)
+    likelihood = _likelihood(half, matrix)
+    invert_from_cholesky(matrix)  # A^-1 on and below the diagonal, kappa(X, X) still above it
+    gradient = np.empty(layout.size)
+    fill_covariance_gradient(
+        z,
+        sample.output_scale**2,
+        matrix,
+        alpha,
+        np.empty(training.n_points),
+        gradient[: layout.dimension + 1],
+    )
+    # dA / d log sigma_obs = 2 sigma_obs^2 I
+    trace = float(alpha @ alpha) - float(matrix.trace())
+    gradient[layout.log_noise_sd] = sample.noise_sd**2 * trace
+    gradient[layout.mean_maximum :] = weighted_mean_gradient(sample, offsets, alpha)
+    return likelihood, gradient
+
+
+def _block_length(gp: GaussianProcess) -> int:
+    return max(1, BLOCK_ENTRIES // gp.training.n_points)
+
+
+def _likelihood(half: Array, lower: Array) -> float:
+    """LML from L^-1 r and L."""
+    quadratic = float(half @ half)
+    return -0.5 * (quadratic + log_determinant_from_cholesky(lower) + half.size * LOG_2_PI)
+
+
+def _noisy_gram_matrix(
+    training: TrainingSet, sample: Hyperparameters, z: Array, out: Array | None = None
+) -> Array:
+    """A without jitter, (n, n)."""
+    gram = gram_matrix(z, sample.output_scale**2, out)
+    gram.reshape(-1)[:: training.n_points + 1] += sample.noise_sd**2 + training.noise_variance
+    return gram
+
+
+def _solve_residual(training: TrainingSet, sample: Hyperparameters, lower: Array) -> Array:
+    """alpha = A^-1 (y - m(X)), (n,)."""
+    return solve_cholesky(lower, training.values - negative_quadratic_mean(sample, training.inputs))
+
+
+def _as_points(points: Array, dimension: int) -> Array:
+    points = np.atleast_2d(np.asarray(points, dtype=np.float64))
+    if points.ndim != 2 or points.shape[1] != dimension:
+        raise ValueError(f"points must be (m, {dimension}), not {points.shape}")
+    return points
+
+
+def _check_hyperparameters(training: TrainingSet, rows: Array) -> None:
+    if rows.ndim != 2 or rows.shape[1] != Layout(training.dimension).size:
+        raise ValueError(
+            f"hyperparameters must be (S, {Layout(training.dimension).size}) in "
+            f"{training.dimension} dimensions, not {rows.shape}"
+        )
+    if not np.isfinite(rows).all():
+        raise ValueError("hyperparameters must be finite")

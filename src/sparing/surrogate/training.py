@@ -1,0 +1,199 @@
+"""Fitting the hyperparameters: maximum a posteriori, and samples by slice sampling (Section 3.4).
+
+Notation (D dimensions, n training points)
+    psi      hyperparameters, (3D + 3,); order in layout.py
+    MAP      argmax of log p(y | X, psi) + log p(psi) within the prior's bounds
+
+Values may carry a large offset (a log likelihood of -1e5): it is subtracted from values and m_0
+inside and added back to what is returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import minimize
+
+from sparing.linear_algebra import Array
+from sparing.slice_sampling import SliceBox, slice_sample
+from sparing.surrogate.gaussian_process import (
+    TrainingSet,
+    log_marginal_likelihood,
+    log_marginal_likelihood_and_gradient,
+)
+from sparing.surrogate.hyperparameters import (
+    HyperparameterPrior,
+    SurrogateSettings,
+    high_posterior_density_set,
+)
+from sparing.surrogate.layout import Layout
+from sparing.surrogate.log_posterior import HyperparameterPosterior
+
+# Stands in for an objective that overflowed: large, yet safe in the line search's arithmetic.
+HUGE_OBJECTIVE = 1e100
+# Spread of the random starting points, in the units of _units.
+PERTURBATION = 1.0
+# Relative decrease and projected gradient at which an ascent stops. The log posterior is of order
+# n, and hyperparameters matter to two digits at most.
+RELATIVE_TOLERANCE = 1e-9
+GRADIENT_TOLERANCE = 1e-4
+
+
+def fit_map(
+    training: TrainingSet,
+    prior: HyperparameterPrior,
+    settings: SurrogateSettings,
+    generator: np.random.Generator,
+    previous: Array | None = None,
+) -> Array:
+    """The maximum a posteriori psi, (3D + 3,); previous: earlier samples, (S0, 3D + 3)."""
+    offset, training, prior = _shift(training, prior)
+    units = _units(prior)
+    candidates = _starting_points(training, prior, settings, generator, previous, offset)
+    scores = np.array([_log_posterior(training, prior, psi) for psi in candidates])
+    best_psi, best_score = candidates[int(np.argmax(scores))], float(scores.max())
+    objective = _negative_log_posterior(training, prior, units)
+    for index in np.argsort(-scores, kind="stable")[: settings.n_map_starts]:
+        found = minimize(
+            objective,
+            candidates[index] / units,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.column_stack([prior.lower / units, prior.upper / units]),
+            options={
+                "maxfun": settings.n_map_evaluations,
+                "ftol": RELATIVE_TOLERANCE,
+                "gtol": GRADIENT_TOLERANCE,
+            },
+        )
+        psi = prior.clip(np.asarray(found.x) * units)
+        score = _log_posterior(training, prior, psi)
+        if score > best_score:
+            best_psi, best_score = psi, score
+    return _shift_psi(best_psi, offset)
+
+
+def sample_posterior(
+    training: TrainingSet,
+    prior: HyperparameterPrior,
+    settings: SurrogateSettings,
+    start: Array,
+    n_samples: int,
+    generator: np.random.Generator,
+    widths: Array | None = None,
+) -> Array:
+    """Slice samples of psi from start, (n_samples, 3D + 3); widths: first guess, (3D + 3,)."""
+    offset, training, prior = _shift(training, prior)
+    samples = slice_sample(
+        HyperparameterPosterior(training, prior),
+        prior.clip(_shift_psi(np.asarray(start, dtype=np.float64), -offset)),
+        _units(prior) if widths is None else widths,
+        SliceBox(prior.lower, prior.upper, settings.max_slice_widths),
+        n_samples,
+        settings.burn_in_sweeps,
+        settings.thinning,
+        generator,
+    )
+    return _shift_psi(samples.points, offset)
+
+
+def _shift(
+    training: TrainingSet, prior: HyperparameterPrior
+) -> tuple[float, TrainingSet, HyperparameterPrior]:
+    """The best value, and the problem with it subtracted."""
+    offset = float(training.values.max())
+    shifted = TrainingSet(training.inputs, training.values - offset, training.noise_variance)
+    return offset, shifted, prior.shifted(offset)
+
+
+def _shift_psi(psi: Array, offset: float) -> Array:
+    """psi (or rows of it) with offset added to m_0."""
+    shifted = psi.copy()
+    shifted[..., Layout.of(psi).mean_maximum] += offset
+    return shifted
+
+
+def _units(prior: HyperparameterPrior) -> Array:
+    """The order of magnitude by which each entry moves, (3D + 3,)."""
+    layout = Layout.of(prior.location)
+    units = np.ones(layout.size)  # logarithms
+    units[layout.mean_maximum] = max(1.0, 0.1 * float(prior.scale[layout.mean_maximum]))
+    location = layout.mean_location
+    # The bounds of x_m are three extents of the data apart.
+    units[location] = (prior.upper[location] - prior.lower[location]) / 30.0
+    return units
+
+
+def _log_posterior(training: TrainingSet, prior: HyperparameterPrior, psi: Array) -> float:
+    value = log_marginal_likelihood(training, psi) + prior.log_density(psi)
+    return value if math.isfinite(value) else -HUGE_OBJECTIVE
+
+
+def _negative_log_posterior(
+    training: TrainingSet, prior: HyperparameterPrior, units: Array
+) -> Callable[[Array], tuple[float, Array]]:
+    """The objective and its gradient in psi / units."""
+
+    def objective(scaled: Array) -> tuple[float, Array]:
+        psi = prior.clip(scaled * units)  # rounding may step over a bound
+        likelihood, gradient = log_marginal_likelihood_and_gradient(training, psi)
+        value = -(likelihood + prior.log_density(psi))
+        slope = -(gradient + prior.gradient(psi)) * units
+        if math.isfinite(value) and np.isfinite(slope).all():
+            return value, slope
+        return HUGE_OBJECTIVE, np.zeros_like(slope)
+
+    return objective
+
+
+def _starting_points(
+    training: TrainingSet,
+    prior: HyperparameterPrior,
+    settings: SurrogateSettings,
+    generator: np.random.Generator,
+    previous: Array | None,
+    offset: float,
+) -> list[Array]:
+    """Earlier samples, two guesses from the data, and random perturbations of them all."""
+    guesses = [_guess(training, prior, settings, explained) for explained in (False, True)]
+    if previous is not None:
+        guesses.extend(_shift_psi(np.atleast_2d(previous), -offset))
+    units = _units(prior)
+    chosen = generator.integers(len(guesses), size=settings.n_map_candidates)
+    steps = PERTURBATION * generator.standard_normal((settings.n_map_candidates, units.size))
+    perturbed = [guesses[g] + step * units for g, step in zip(chosen, steps, strict=True)]
+    return [prior.clip(psi) for psi in guesses + perturbed]
+
+
+def _guess(
+    training: TrainingSet,
+    prior: HyperparameterPrior,
+    settings: SurrogateSettings,
+    explained: bool,
+) -> Array:
+    """The prior's location with the mean function, and sigma_f, guessed from the data.
+
+    explained: sigma_f from what a separable quadratic leaves of the values, else from their SD.
+    """
+    layout = Layout(training.dimension)
+    inputs, values = high_posterior_density_set(training, settings.hpd_fraction)
+    centre = inputs.mean(axis=0)
+    sd = inputs.std(axis=0)
+    unit = np.where(sd > 0.0, sd, 1.0)
+    u = (inputs - centre) / unit
+    design = np.hstack([np.ones((values.size, 1)), u, u**2])
+    coefficients = np.linalg.lstsq(design, values, rcond=1e-10)[0]
+    slope = coefficients[1 : layout.dimension + 1]
+    curvature = coefficients[layout.dimension + 1 :]
+    peaked = curvature < 0.0
+    safe_curvature = np.where(peaked, curvature, -0.5)
+    psi = prior.location.copy()
+    psi[layout.mean_location] = np.where(
+        peaked, centre - 0.5 * unit * slope / safe_curvature, inputs[0]
+    )
+    psi[layout.log_mean_scales] = np.log(unit) - 0.5 * np.log(-2.0 * safe_curvature)
+    spread = float(np.std(values - design @ coefficients) if explained else np.std(values))
+    psi[layout.log_output_scale] = math.log(max(spread, 1e-2))
+    return psi

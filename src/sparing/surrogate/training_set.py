@@ -1,0 +1,63 @@
+"""What the Gaussian process is trained on.
+
+Notation (D dimensions, n points)
+    X, y     inputs (n, D) and values of the log joint (n,), in working coordinates
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sparing.linear_algebra import Array
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Inputs (n, D), values (n,) and known noise variance per point (n,); none given: zeros."""
+
+    inputs: Array
+    values: Array
+    noise_variance: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        inputs = np.ascontiguousarray(self.inputs, dtype=np.float64)
+        values = np.ascontiguousarray(self.values, dtype=np.float64)
+        noise_variance = np.ascontiguousarray(self.noise_variance, dtype=np.float64)
+        if inputs.ndim != 2 or min(inputs.shape) < 1:
+            raise ValueError(f"training inputs must be (n, D), not {inputs.shape}")
+        n = inputs.shape[0]
+        if noise_variance.size == 0:
+            noise_variance = np.zeros(n)
+        if values.shape != (n,) or noise_variance.shape != (n,):
+            raise ValueError(
+                f"{n} inputs need {n} values and noise variances, not shapes {values.shape} "
+                f"and {noise_variance.shape}"
+            )
+        for name, entries in (("inputs", inputs), ("values", values)):
+            if not np.isfinite(entries).all():
+                raise ValueError(f"training {name} must be finite")
+        if not (np.isfinite(noise_variance).all() and (noise_variance >= 0.0).all()):
+            raise ValueError("noise variances must be finite and not negative")
+        object.__setattr__(self, "inputs", inputs)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "noise_variance", noise_variance)
+
+    @property
+    def n_points(self) -> int:
+        """Number of training points n."""
+        return self.inputs.shape[0]
+
+    @property
+    def dimension(self) -> int:
+        """Number of dimensions D."""
+        return self.inputs.shape[1]
+
+    def with_point(self, x: Array, y: float, noise_variance: float = 0.0) -> TrainingSet:
+        """The set with one more point."""
+        return TrainingSet(
+            np.vstack([self.inputs, np.reshape(x, (1, -1))]),
+            np.append(self.values, y),
+            np.append(self.noise_variance, noise_variance),
+        )

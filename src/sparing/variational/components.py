@@ -1,0 +1,74 @@
+"""The adaptive number of mixture components (Section 3.6).
+
+Notation
+    ELCBO = E[G] + H[q] - β sqrt(Var[G])      Eq. 8, by which components are judged
+    ξ_sk                                      draws from component k, for the entropy
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sparing.linear_algebra import Array
+from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.variational.elbo import combine_components, expected_log_joint
+from sparing.variational.entropy import entropy_from_noise
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.settings import VariationalSettings
+
+
+def next_n_components(
+    current: int, *, improving: bool, stable: bool, pruned_recently: bool, n_training: int
+) -> int:
+    """K of the next iteration: one more while improving, two more when stable.
+
+    Nothing is added after pruning, and nothing beyond n^(2/3); K never falls here.
+    """
+    if pruned_recently:
+        return current
+    wanted = current + (1 if improving else 0) + (2 if stable else 0)
+    largest = math.floor(n_training ** (2.0 / 3.0) + 1e-9)  # 8^(2/3) rounds to just below 4
+    return max(current, min(wanted, largest))
+
+
+def prune(
+    mixture: GaussianMixture,
+    gp: GaussianProcess,
+    settings: VariationalSettings,
+    generator: np.random.Generator,
+) -> tuple[GaussianMixture, int]:
+    """Remove light components whose loss costs less than ε of ELCBO; (mixture, number removed).
+
+    Components with w_k < w_min are tried in random order. A removal that raises the ELCBO is
+    accepted however large the rise. The draws ξ and the integrals I_k, J_jk of the remaining
+    components are the same before and after, so the difference carries little noise.
+    """
+    joint = expected_log_joint(mixture, gp)
+    means, covariances = joint.component_means, joint.component_covariances
+    shape = (mixture.n_components, settings.n_comparison_samples, mixture.dimension)
+    noise = generator.standard_normal(shape)
+
+    def elcbo(candidate: GaussianMixture, kept: Array) -> float:
+        combined = combine_components(
+            candidate.weights, means[:, kept], covariances[:, kept][:, :, kept]
+        )
+        entropy, _ = entropy_from_noise(candidate, noise[kept])
+        return combined.mean + entropy - settings.beta_lcb * math.sqrt(combined.variance)
+
+    kept = np.arange(mixture.n_components)
+    reference = elcbo(mixture, kept)
+    order = generator.permutation(np.flatnonzero(mixture.weights < settings.min_weight))
+    for original_index in order:
+        if kept.size == 1:
+            break
+        position = int(np.flatnonzero(kept == original_index)[0])
+        if mixture.weights[position] >= settings.min_weight:
+            continue  # renormalising has lifted it over the threshold
+        smaller = mixture.without(position)
+        smaller_kept = np.delete(kept, position)
+        value = elcbo(smaller, smaller_kept)
+        if reference - value < settings.pruning_tolerance:
+            mixture, kept, reference = smaller, smaller_kept, value
+    return mixture, len(noise) - kept.size

@@ -1,0 +1,136 @@
+"""The evidence lower bound: expected log joint by Bayesian quadrature, plus entropy.
+
+Notation (Sections 3.2 and S1.2; K components, n training points, S hyperparameter samples)
+    G = E_q[f] = Σ_k w_k I_k               expected log joint, Eq. S9
+    E[I_k] = z_kᵀ α + m_0 + ν_k            component_means (S, K), Eq. S19
+    J_jk = Cov(I_j, I_k)                   component_covariances (S, K, K), Eq. S17
+    Var[G] = Σ_jk w_j w_k J_jk             Eq. S15
+Each holds for one hyperparameter sample; Eq. 10 combines the samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparing.kernels.expected_log_joint import (
+    component_integrals,
+    convolved_kernels,
+    expected_log_joint_and_gradient,
+)
+from sparing.linear_algebra import Array, solve_lower_rows
+from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.variational.entropy import MixtureGradient, empty_gradient, entropy_monte_carlo
+from sparing.variational.mixture import GaussianMixture
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedLogJoint:
+    """Posterior mean and variance of G, marginal (Eq. 10), by sample (S,) and by component."""
+
+    mean: float
+    variance: float
+    mean_by_sample: Array
+    variance_by_sample: Array
+    component_means: Array
+    component_covariances: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Elbo:
+    """ELBO = E[G] + H[q]; sd is that of G, the uncertainty left by the Gaussian process."""
+
+    value: float
+    sd: float
+    expected_log_joint: ExpectedLogJoint
+    entropy: float
+    entropy_sd: float
+
+    def elcbo(self, beta: float) -> float:
+        """Evidence lower confidence bound, Eq. 8."""
+        return self.value - beta * self.sd
+
+
+def expected_log_joint(mixture: GaussianMixture, gp: GaussianProcess) -> ExpectedLogJoint:
+    """G with its uncertainty, in closed form."""
+    inputs, alpha, hyperparameters = kernel_arrays(gp)
+    means = component_integrals(
+        mixture.means, mixture.scales, mixture.lengths, inputs, alpha, hyperparameters
+    )
+    covariances = np.stack(
+        [_component_covariance(mixture, gp, s, inputs) for s in range(gp.n_samples)]
+    )
+    return combine_components(mixture.weights, means, covariances)
+
+
+def combine_components(weights: Array, means: Array, covariances: Array) -> ExpectedLogJoint:
+    """G from the integrals of its components: Eqs. S9 and S15 per sample, then Eq. 10."""
+    mean_by_sample = means @ weights
+    variance_by_sample = np.einsum("j,sjk,k->s", weights, covariances, weights)
+    variance_by_sample = np.maximum(variance_by_sample, 0.0)  # rounding can take it below
+    variance = float(variance_by_sample.mean())
+    if mean_by_sample.size > 1:
+        variance += float(mean_by_sample.var(ddof=1))
+    return ExpectedLogJoint(
+        float(mean_by_sample.mean()),
+        variance,
+        mean_by_sample,
+        variance_by_sample,
+        means,
+        covariances,
+    )
+
+
+def expected_log_joint_gradient(
+    mixture: GaussianMixture, gp: GaussianProcess
+) -> tuple[float, MixtureGradient]:
+    """E[G] and its gradient, averaged over the hyperparameter samples."""
+    parts = empty_gradient(mixture)
+    value = expected_log_joint_and_gradient(*mixture.arrays, *kernel_arrays(gp), *parts)
+    return float(value), MixtureGradient.from_kernel(mixture, parts)
+
+
+def evaluate_elbo(
+    mixture: GaussianMixture,
+    gp: GaussianProcess,
+    n_entropy_samples: int,
+    generator: np.random.Generator,
+) -> Elbo:
+    """The ELBO with n_entropy_samples draws per component for its entropy."""
+    joint = expected_log_joint(mixture, gp)
+    entropy, entropy_sd = entropy_monte_carlo(mixture, n_entropy_samples, generator)
+    return Elbo(joint.mean + entropy, float(np.sqrt(joint.variance)), joint, entropy, entropy_sd)
+
+
+def kernel_arrays(gp: GaussianProcess) -> tuple[Array, Array, Array]:
+    """Xᵀ (D, n), α (S, n) and ψ (S, 3D + 3) as kernels take them: contiguous and writable."""
+    return (
+        np.require(gp.training.inputs.T, np.float64, ["C", "W"]),
+        np.require(gp.alpha, np.float64, ["C", "W"]),
+        np.require(gp.hyperparameters, np.float64, ["C", "W"]),
+    )
+
+
+def _component_covariance(
+    mixture: GaussianMixture, gp: GaussianProcess, s: int, inputs: Array
+) -> Array:
+    """J_jk (K, K) for sample s: Eq. S17, with Λ as in the kernel."""
+    psi = np.require(gp.hyperparameters[s], np.float64, ["C", "W"])
+    prior = _prior_covariance(mixture, psi)
+    z = convolved_kernels(mixture.means, mixture.scales, mixture.lengths, inputs, psi)
+    half = solve_lower_rows(gp.cholesky[s], z)
+    return prior - half @ half.T
+
+
+def _prior_covariance(mixture: GaussianMixture, psi: Array) -> Array:
+    """∫∫ N_j(x) κ(x, x') N_k(x') = σ_f² Λ N(μ_j; μ_k, Σ_ℓ + (σ_j² + σ_k²) Σ), (K, K)."""
+    dimension = mixture.dimension
+    log_lengths, log_output_scale = psi[:dimension], psi[dimension]
+    spread = mixture.scales[:, None] ** 2 + mixture.scales**2
+    exponent = np.full(spread.shape, 2.0 * log_output_scale)
+    for i in range(dimension):
+        variance = np.exp(2.0 * log_lengths[i]) + spread * mixture.lengths[i] ** 2
+        difference = mixture.means[:, None, i] - mixture.means[:, i]
+        exponent += log_lengths[i] - 0.5 * np.log(variance) - 0.5 * difference**2 / variance
+    return np.exp(exponent)

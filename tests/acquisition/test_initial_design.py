@@ -1,0 +1,47 @@
+"""The initial design covers the plausible box and starts with the user's points."""
+
+import numpy as np
+import pytest
+
+from sparing.acquisition.initial_design import (
+    DesignKind,
+    InitialDesignSettings,
+    initial_design,
+)
+from sparing.parameter_transform import BoundedMap, ParameterTransform
+from sparing.problem import Problem
+
+PROBLEM = Problem(
+    lambda x: 0.0, [1e-3, -2.0], [1e3, 2.0], lower=[0.0, -np.inf], names=["scale", "shift"]
+)
+TRANSFORM = ParameterTransform.from_problem(PROBLEM, BoundedMap.PROBIT)
+
+
+@pytest.mark.parametrize("kind", list(DesignKind))
+def test_points_lie_in_the_plausible_box(kind):
+    design = initial_design(
+        TRANSFORM, np.empty((0, 2)), 200, kind, np.random.default_rng(1)
+    )
+    assert design.shape == (200, 2)
+    assert np.all(design >= PROBLEM.plausible_lower * (1 - 1e-9) - 1e-12 * (1.0))
+    assert np.all(design <= PROBLEM.plausible_upper * (1 + 1e-9) + 1e-12)
+    # A scale known to a factor of a million is explored in its logarithm.
+    assert 0.4 < np.mean(design[:, 0] < 1.0) < 0.6
+
+
+def test_the_users_points_come_first():
+    own = np.array([[1.0, 0.0], [2.0, 1.0]])
+    design = initial_design(TRANSFORM, own, 10, DesignKind.UNIFORM, np.random.default_rng(1))
+    assert len(design) == 10
+    np.testing.assert_array_equal(design[:2], own)
+
+
+def test_more_points_than_asked_are_all_kept():
+    own = np.tile([[1.0, 0.0]], (12, 1))
+    design = initial_design(TRANSFORM, own, 10, DesignKind.UNIFORM, np.random.default_rng(1))
+    assert len(design) == 12
+
+
+def test_the_design_grows_with_the_dimension_from_ten_on():
+    sizes = [InitialDesignSettings().size(dimension) for dimension in (1, 9, 10, 15)]
+    assert sizes == [10, 10, 11, 16]

@@ -1,0 +1,77 @@
+"""The search finds the maximum of functions whose maximum is known."""
+
+import numpy as np
+import pytest
+
+from sparing.acquisition.search import (
+    LocalSearch,
+    SearchSettings,
+    draw_candidates,
+    maximise,
+)
+from sparing.variational.mixture import GaussianMixture
+
+
+def mixture(dimension: int) -> GaussianMixture:
+    return GaussianMixture(
+        np.ones(1), np.zeros((1, dimension)), np.ones(1), np.ones(dimension)
+    )
+
+
+def box(dimension: int, half_width: float = 5.0):
+    return np.full(dimension, -half_width), np.full(dimension, half_width)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+@pytest.mark.parametrize("settings", [SearchSettings(), SearchSettings.paper()])
+def test_the_maximum_of_a_smooth_function_is_found(dimension, settings):
+    target = np.linspace(-1.0, 1.2, dimension)
+
+    def criterion(points):
+        return -np.sum((points - target) ** 2, axis=1)
+
+    found = maximise(
+        criterion, mixture(dimension), box(dimension), settings, np.random.default_rng(1)
+    )
+    # CMA-ES converges; the shrinking clouds are meant to be close, not exact.
+    limit = 0.05 if settings.local_search is LocalSearch.CMA_ES else 0.6
+    assert np.max(np.abs(found - target)) < limit
+
+
+def test_the_search_stays_inside_the_box():
+    found = maximise(
+        lambda points: points[:, 0], mixture(2), box(2), SearchSettings(), np.random.default_rng(2)
+    )
+    assert np.all(np.abs(found) <= 5.0)
+    assert found[0] > 3.0
+
+
+@pytest.mark.parametrize("settings", [SearchSettings(), SearchSettings.paper()])
+def test_values_that_are_not_numbers_never_win(settings):
+    def criterion(points):
+        return np.where(points[:, 0] > 0.0, np.nan, points[:, 0])
+
+    found = maximise(criterion, mixture(2), box(2), settings, np.random.default_rng(3))
+    assert found[0] <= 0.0
+
+
+@pytest.mark.parametrize("settings", [SearchSettings(), SearchSettings.paper()])
+def test_the_search_leaves_the_global_random_state_alone(settings):
+    np.random.seed(5)  # noqa: NPY002 (the global state is what is tested)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    first = maximise(
+        lambda points: -points[:, 0] ** 2, mixture(2), box(2), settings, np.random.default_rng(4)
+    )
+    second = maximise(
+        lambda points: -points[:, 0] ** 2, mixture(2), box(2), settings, np.random.default_rng(4)
+    )
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    np.testing.assert_array_equal(first, second)
+
+
+def test_candidates_come_from_q_and_from_the_box():
+    candidates = draw_candidates(mixture(2), box(2, 50.0), 600, np.random.default_rng(6))
+    assert candidates.shape == (600, 2)
+    radius = np.linalg.norm(candidates, axis=1)
+    assert np.mean(radius < 3.0) > 0.6
+    assert np.sum(radius > 20.0) > 40

@@ -1,0 +1,207 @@
+import json
+
+import pytest
+from benchmarks.__main__ import main
+from benchmarks.errors import BenchmarkError
+from benchmarks.methods.base import LibraryClock
+from benchmarks.records import RunFile, RunKey
+from benchmarks.run import Campaign, Progress, run_campaign
+from benchmarks.table import covered, markdown_table
+
+
+def campaign(out, **changes):
+    defaults = {
+        "problems": ["lumpy-1-g0"],
+        "methods": ["sparing"],
+        "seeds": 1,
+        "jobs": 2,
+        "out": out,
+        "budget": 400,
+    }
+    return Campaign(**{**defaults, **changes})
+
+
+def records(out):
+    return [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
+
+
+def test_a_campaign_records_the_errors_of_every_run(tmp_path, stub_library):
+    lines = []
+    wanted = campaign(tmp_path, methods=["sparing", "sparing-paper"], seeds=2)
+    assert run_campaign(wanted, lines.append) == 0
+    rows = records(tmp_path)
+    assert {(row["method"], row["seed"]) for row in rows} == {
+        (method, seed) for method in ("sparing", "sparing-paper") for seed in (1, 2)
+    }
+    assert all(row["converged"] == (row["method"] == "sparing-paper") for row in rows)
+    for row in rows:
+        assert row["evaluations"] == 400
+        assert row["lml_error"] < 0.3  # plain Monte Carlo in one dimension
+        assert row["elbo_error"] == pytest.approx(0.5, abs=0.3)
+        assert row["gskl"] < 0.1 and row["mmtv"] < 0.2
+        assert row["phase_seconds"] == {"fit": 0.5}
+        assert [n for n, _, _ in row["trace"]] == [200, 400]
+        assert row["trace"][1][1] == pytest.approx(row["elbo_error"])
+        assert row["trace"][1][2] == pytest.approx(row["gskl"])
+    assert len(lines) == 5 and "left" in lines[-1]
+
+
+def test_a_finished_campaign_is_not_repeated_and_a_torn_line_is(tmp_path, stub_library):
+    run_campaign(campaign(tmp_path, seeds=2), lambda _: None)
+    path = tmp_path / "runs.jsonl"
+    whole = path.read_text()
+    lines = []
+    run_campaign(campaign(tmp_path, seeds=2), lines.append)
+    assert path.read_text() == whole and "0 runs to do, 2 already" in lines[0]
+    path.write_text(whole[:-40])
+    run_campaign(campaign(tmp_path, seeds=2), lines.append)
+    assert [row["status"] for row in records(tmp_path)] == ["ok", "ok"]
+
+
+def test_a_damaged_line_inside_the_file_is_an_error(tmp_path):
+    (tmp_path / "runs.jsonl").write_text('{"problem"\n{}\n')
+    with pytest.raises(BenchmarkError, match="line 1 is not a record"):
+        RunFile(tmp_path).read()
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [("raise", "ZeroDivisionError: deliberate"), ("die", "ended with code 7"), ("hang", "within")],
+)
+def test_failures_are_recorded_with_their_reason_and_can_be_retried(
+    tmp_path, stub_library, mode, reason
+):
+    stub_library(mode)
+    timeout = 1.5 if mode == "hang" else 60.0
+    assert run_campaign(campaign(tmp_path, timeout=timeout), lambda _: None) == 1
+    (row,) = records(tmp_path)
+    assert row["status"] == "failed" and reason in row["reason"]
+    if mode == "raise":
+        assert "in infer" in row["traceback"]
+        stub_library("")
+        assert run_campaign(campaign(tmp_path), lambda _: None) == 0
+        assert len(records(tmp_path)) == 1
+        run_campaign(campaign(tmp_path, retry_failed=True), lambda _: None)
+        ((key, row),) = RunFile(tmp_path).read().items()
+        assert key == RunKey("lumpy-1-g0", "sparing", 1, 400) and row["status"] == "ok"
+
+
+def test_a_library_without_posteriors_per_iteration_still_has_an_lml_trace(tmp_path, stub_library):
+    stub_library("no posterior")
+    run_campaign(campaign(tmp_path), lambda _: None)
+    (row,) = records(tmp_path)
+    assert [(n, gskl) for n, _, gskl in row["trace"]] == [(200, None), (400, None)]
+    assert all(error > 0 for _, error, _ in row["trace"])
+
+
+def test_pyvbmc_without_its_environment_is_explained(tmp_path, capsys):
+    arguments = ["run", "--problems", "lumpy-2-g0", "--methods", "pyvbmc", "--out", str(tmp_path)]
+    assert main(arguments) == 2
+    assert "pyvbmc-env" in capsys.readouterr().err
+
+
+def test_missing_data_stops_before_the_first_run(tmp_path, capsys):
+    arguments = ["run", "--problems", "lumpy-2", "--methods", "sparing", "--out", str(tmp_path)]
+    assert main(arguments) == 2
+    assert "--data PATH" in capsys.readouterr().err
+    assert not (tmp_path / "runs.jsonl").exists()
+
+
+def record(lml_error, **changes):
+    row = {
+        "status": "ok",
+        "evaluations": 100,
+        "lml_error": lml_error,
+        "lml_sd": 0.1,
+        "elbo_error": 0.4,
+        "gskl": 0.02,
+        "mmtv": 0.03,
+        "library_seconds": 5.0,
+    }
+    return {**row, **changes}
+
+
+def test_the_table_shows_medians_failures_and_coverage(tmp_path):
+    file = RunFile(tmp_path)
+    for seed, error in enumerate([0.05, 0.15, 0.9], start=1):
+        file.append(RunKey("lumpy-2", "sparing", seed, 200), record(error))
+    file.append(RunKey("lumpy-2", "sparing", 4, 200), {"status": "failed", "reason": "x"})
+    file.append(RunKey("lumpy-2", "pyvbmc", 1, 200), record(None))
+    file.append(RunKey("lumpy-2", "pyvbmc", 1, 100), {"status": "failed", "reason": "x"})
+    lines = markdown_table(tmp_path).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert all(len(row) == len(cells[0]) for row in cells)
+    by_label = {(row[0], row[1]): dict(zip(cells[0], row, strict=True)) for row in cells[2:]}
+    ours = by_label["lumpy-2 (budget 200)", "sparing"]
+    assert ours["runs"] == "4" and ours["failed"] == "1"
+    assert ours["LML error"].startswith("0.15 [0.05, 0.9]")
+    assert ours["library s / evaluation"] == "0.050"
+    assert ours["coverage"] == "67%"
+    assert by_label["lumpy-2 (budget 200)", "pyvbmc"]["LML error"].startswith("inf")
+    assert by_label["lumpy-2 (budget 100)", "pyvbmc"]["LML error"] == "-"
+
+
+def test_an_empty_table_is_explained(tmp_path):
+    with pytest.raises(BenchmarkError, match="no runs recorded"):
+        markdown_table(tmp_path)
+
+
+def test_coverage_is_two_standard_deviations():
+    assert covered(record(0.2))
+    assert not covered(record(0.21))
+    assert not covered(record(None))
+
+
+class FakeTime:
+    """Seconds that pass only when told to."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    process_time = perf_counter
+
+    def spend(self, seconds):
+        self.now += seconds
+        return seconds
+
+
+@pytest.fixture
+def fake_time(monkeypatch):
+    fake = FakeTime()
+    monkeypatch.setattr("benchmarks.methods.base.time", fake)
+    return fake
+
+
+def test_the_clock_leaves_out_what_is_excluded(fake_time):
+    clock = LibraryClock()
+    target = clock.exclude(fake_time.spend)
+    with clock:
+        fake_time.spend(1.0)
+        assert target(30.0) == 30.0
+        fake_time.spend(2.0)
+    fake_time.spend(100.0)
+    assert clock.wall == pytest.approx(3.0)
+    assert clock.cpu == pytest.approx(3.0)
+
+
+def test_the_clock_survives_a_target_that_raises(fake_time):
+    def fail():
+        fake_time.spend(30.0)
+        raise ZeroDivisionError
+
+    clock = LibraryClock()
+    with clock:
+        fake_time.spend(1.0)
+        with pytest.raises(ZeroDivisionError):
+            clock.exclude(fail)()
+    assert clock.wall == pytest.approx(1.0)
+
+
+def test_time_left_follows_the_work_done():
+    progress = Progress(total=300, jobs=2)
+    progress.advance(100, 60.0)
+    assert progress.time_left() == "1 min 00 s"
+    progress.advance(100, 60 * 60 * 10)
+    assert progress.time_left() == "2 h 30 min"

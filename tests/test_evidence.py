@@ -1,0 +1,86 @@
+"""Importance-corrected evidence against exact answers and ArviZ."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sparing.evidence import EvidenceSettings, estimate_evidence, pareto_smooth
+from sparing.surrogate.gaussian_process import TrainingSet, condition
+from sparing.variational.elbo import evaluate_elbo
+from sparing.variational.mixture import GaussianMixture
+
+
+def quadratic_surrogate(dimension: int, log_height: float):
+    """A surrogate whose mean is log_height - |x|^2 / 2: evidence (2 pi)^(D/2) e^height."""
+    generator = np.random.default_rng(1)
+    inputs = generator.normal(size=(30, dimension))
+    values = log_height - 0.5 * np.sum(inputs**2, axis=1)
+    psi = np.concatenate(
+        [np.zeros(dimension), [0.0, np.log(1e-3), log_height], np.zeros(2 * dimension)]
+    )
+    return condition(TrainingSet(inputs, values), psi[None, :])
+
+
+def normal(dimension: int, scale: float) -> GaussianMixture:
+    return GaussianMixture(
+        np.ones(1), np.full((1, dimension), 0.1), np.array([scale]), np.ones(dimension)
+    )
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_the_correction_closes_the_variational_gap(dimension):
+    gp = quadratic_surrogate(dimension, -7.0)
+    exact = -7.0 + 0.5 * dimension * np.log(2 * np.pi)
+    q = normal(dimension, 1.3)  # a poor fit: the bound is well below
+    generator = np.random.default_rng(2)
+    elbo = evaluate_elbo(q, gp, 2**12, generator)
+    evidence = estimate_evidence(q, gp, elbo, EvidenceSettings(), generator)
+    assert elbo.value < exact - 0.05
+    assert evidence.corrected
+    assert abs(evidence.log_evidence - exact) < 4 * evidence.sd
+    assert abs(evidence.log_evidence - exact) < 0.03
+
+
+def test_a_proposal_that_is_too_narrow_falls_back_to_the_bound():
+    gp = quadratic_surrogate(3, 0.0)
+    q = normal(3, 0.3)
+    generator = np.random.default_rng(3)
+    elbo = evaluate_elbo(q, gp, 2**12, generator)
+    evidence = estimate_evidence(q, gp, elbo, EvidenceSettings(), generator)
+    assert evidence.pareto_k > 0.7
+    assert not evidence.corrected
+    assert evidence.log_evidence == elbo.value
+
+
+def test_the_paper_returns_the_bound():
+    gp = quadratic_surrogate(2, 0.0)
+    q = normal(2, 1.2)
+    elbo = evaluate_elbo(q, gp, 2**10, np.random.default_rng(4))
+    evidence = estimate_evidence(
+        q, gp, elbo, EvidenceSettings.paper(), np.random.default_rng(5)
+    )
+    assert (evidence.log_evidence, evidence.sd) == (elbo.value, elbo.sd)
+
+
+@pytest.mark.parametrize("shape", [0.1, 0.5, 0.9])
+def test_pareto_shape_and_weights_agree_with_arviz(shape):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import arviz
+    generator = np.random.default_rng(6)
+    log_weights = shape * generator.exponential(size=4000)
+    smoothed, k = pareto_smooth(log_weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected, expected_k = arviz.psislw(log_weights.copy(), reff=1.0)
+    assert k == pytest.approx(float(expected_k), abs=0.02)
+    normalised = smoothed - np.log(np.sum(np.exp(smoothed)))
+    np.testing.assert_allclose(normalised, np.asarray(expected), atol=0.02)
+
+
+def test_equal_weights_have_nothing_to_smooth():
+    log_weights = np.full(1000, -3.0)
+    smoothed, k = pareto_smooth(log_weights)
+    np.testing.assert_array_equal(smoothed, log_weights)
+    assert k == -np.inf

@@ -1,0 +1,60 @@
+"""From the log to the surrogate's training set."""
+
+import numpy as np
+
+from sparing.evaluation_log import EvaluationLog, Status
+from sparing.parameter_transform import BoundedMap, ParameterTransform
+from sparing.problem import Problem
+from sparing.training_data import NoiseShaping, training_set, trimmed_indices, working_values
+
+PROBLEM = Problem(lambda x: 0.0, [0.2, -1.0], [0.8, 3.0], lower=[0.0, -np.inf], upper=[1.0, np.inf])
+TRANSFORM = ParameterTransform.from_problem(PROBLEM, BoundedMap.LOGIT)
+
+
+def log_of(values):
+    log = EvaluationLog()
+    generator = np.random.default_rng(1)
+    for value in values:
+        x = np.array([generator.uniform(0.1, 0.9), generator.normal()])
+        log.append(x, value, Status.OK, 0.1)
+    return log
+
+
+def test_values_carry_the_log_jacobian():
+    log = log_of([-1.0, -2.0, -3.0])
+    inputs, values = working_values(log.usable(), TRANSFORM)
+    np.testing.assert_allclose(TRANSFORM.to_user(inputs), [entry.x for entry in log])
+    raw = np.array([entry.value for entry in log])
+    np.testing.assert_allclose(values - raw, TRANSFORM.log_jacobian(inputs))
+
+
+def test_trimming_drops_what_is_more_than_ten_d_below_the_maximum():
+    log = log_of([0.0, -1.0, -2.0, -3.0, -15.0, -40.0, -1000.0])
+    assert trimmed_indices(log.usable(), TRANSFORM, 10.0) == {5, 6}
+
+
+def test_trimming_leaves_enough_to_train_on():
+    log = log_of([0.0, -1e4, -2e4, -3e4, -4e4, -5e4])
+    assert trimmed_indices(log.usable(), TRANSFORM, 10.0) == {4, 5}
+
+
+def test_failed_evaluations_do_not_train():
+    log = log_of([-1.0, -2.0])
+    log.append(np.array([0.5, 0.0]), np.nan, Status.FAILED, 0.0, "boom")
+    log.append(np.array([0.5, 0.0]), -np.inf, Status.OUT_OF_SUPPORT, 0.0)
+    assert len(training_set(log.usable(), TRANSFORM, None).values) == 2
+    assert len(log.unusable()) == 2
+
+
+def test_noise_grows_with_depth_and_only_there():
+    values = np.array([0.0, -10.0, -20.0, -120.0])
+    noise = NoiseShaping(10.0, 0.05).noise_variance(values, 2)
+    np.testing.assert_allclose(noise, [0.0, 0.0, 0.0, 25.0])
+
+
+def test_the_log_keeps_its_own_copy_of_x():
+    log = EvaluationLog()
+    x = np.zeros(2)
+    log.append(x, 0.0, Status.OK, 0.0)
+    x[0] = 5.0
+    assert log[0].x[0] == 0.0
