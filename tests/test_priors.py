@@ -52,6 +52,7 @@ def test_one_distribution_per_parameter(container):
     expected = stats.norm.logpdf(0.3, 1.0, 2.0) + stats.gamma.logpdf(1.7, 2.0, scale=0.5)
     assert prior.log_density(X) == pytest.approx(expected)
     assert prior.log_density(np.array([0.3, -1.0])) == -INF
+    assert prior.log_density(np.array([1e200, 1.7])) == -INF  # overflows without a warning
     low, high = prior.support()
     assert low.tolist() == [-INF, 0.0]
     assert high.tolist() == [INF, INF]

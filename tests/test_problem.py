@@ -237,6 +237,10 @@ def test_the_density_gets_its_own_array():
     assert x.tolist() == [0.5, 0.5]
     x.setflags(write=False)
     assert problem.log_joint(x) == log_density(x)
+    # Nor may it change the point that a message quotes.
+    failing = make(log_density=lambda x: x.fill(9.0))
+    with pytest.raises(InvalidValueError, match=r"rate = 0\.5"):
+        failing.log_joint(x)
 
 
 @pytest.mark.parametrize(

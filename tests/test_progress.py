@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from rich.console import Console
 
+import sparing
 from sparing import progress
 from sparing.kernels import announce, compilation
 from sparing.progress import Display, LiveDisplay, PlainDisplay, make_display
@@ -205,3 +206,12 @@ def test_compiling_is_announced_before_it_happens(monkeypatch, cached):
     monkeypatch.setattr(compilation, "compile_all", lambda: events.append("compile"))
     announce.compile_with_notice(lambda: events.append("announce"))
     assert events == (["compile"] if cached else ["announce", "compile"])
+
+
+def test_a_run_shows_its_panel(monkeypatch):
+    terminal = use_terminal(monkeypatch)
+    problem = sparing.Problem(lambda x: -0.5 * float(x @ x), [-2.0], [2.0], names=["location"])
+    sparing.infer(problem, seed=1, max_evaluations=12)
+    shown = terminal.getvalue()
+    for text in ("sparing: 1 parameter", "12/12 evaluations", "mixture components"):
+        assert text in shown

@@ -107,6 +107,7 @@ def run(output: Path, seed: int) -> None:
 
     console = Console()
     console.print(summary_table(result, truth))
+    console.print(f"stopped: {result.stop_reason}", markup=False)
     for warning in result.warnings:
         console.print(f"warning: {warning}", markup=False)
     draw(figure, result, truth)
@@ -127,12 +128,11 @@ def summary_table(result: Result, truth: Truth) -> Table:
     for i, name in enumerate(result.problem.names):
         table.add_row(
             f"{name}: mean, sd",
-            f"{result.posterior.mean[i]:.2f}, {result.posterior.sd[i]:.2f}",
-            f"{truth.mean[i]:.2f}, {truth.sd[i]:.2f}",
+            f"{result.posterior.mean[i]:z.2f}, {result.posterior.sd[i]:.2f}",
+            f"{truth.mean[i]:z.2f}, {truth.sd[i]:.2f}",
         )
     table.add_row("evaluations", str(result.n_evaluations), "")
     table.add_row("time in the library", f"{result.library_seconds:.1f} s", "")
-    table.add_row("stopped because", str(result.stop_reason), "")
     return table
 
 

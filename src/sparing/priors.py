@@ -80,7 +80,7 @@ class IndependentPrior(Prior):
     def log_density(self, x: Array) -> float:
         """Log p(x) at one point x (D,): -inf as soon as one factor is zero."""
         total = 0.0
-        with np.errstate(all="ignore"):  # SciPy may take log(0) at an edge of the support
+        with np.errstate(all="ignore"):  # far away squares overflow, at an edge log(0) appears
             for distribution, value in zip(self.distributions, x, strict=True):
                 term = log_value(distribution.logpdf(float(value)))
                 if term == -np.inf:

@@ -55,8 +55,8 @@ def test_the_small_budget_grows_with_the_dimension():
 @pytest.mark.parametrize(
     ("mode", "outcome", "code", "said"),
     [
-        ("", "result", 0, "result: 2; clear error: 0; CRASH: 0"),
-        ("warn", "result", 0, "2 x RuntimeWarning: deliberate"),
+        ("", "result", 0, "result: 1; clear error: 0; CRASH: 0"),
+        ("warn", "result", 0, "1 x RuntimeWarning: deliberate"),
         ("refuse", "clear error", 0, "this input cannot be used"),
         ("raise", "CRASH", 1, "ZeroDivisionError: deliberate"),
         ("outside", "CRASH", 1, "samples are not finite"),
@@ -66,9 +66,9 @@ def test_the_small_budget_grows_with_the_dimension():
 def test_every_ending_is_classified(tmp_path, stub_library, capsys, mode, outcome, code, said):
     stub_library(mode)
     out = tmp_path / "outcomes.jsonl"
-    arguments = ["robustness", "--runs", "2", "--first", "5", "--jobs", "2", "--out", str(out)]
+    arguments = ["robustness", "--runs", "1", "--first", "5", "--out", str(out)]
     assert main(arguments) == code
-    answers = [json.loads(line) for line in out.read_text().splitlines()]
-    assert {answer["number"] for answer in answers} == {5, 6}
-    assert all(answer["outcome"] == outcome for answer in answers)
+    (answer,) = [json.loads(line) for line in out.read_text().splitlines()]
+    assert answer["number"] == 5
+    assert answer["outcome"] == outcome
     assert said in capsys.readouterr().out

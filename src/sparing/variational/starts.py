@@ -35,24 +35,27 @@ def candidate_mixtures(
     equal_weights: bool,
     generator: np.random.Generator,
 ) -> Iterator[GaussianMixture]:
-    """The mixture grown to n_components as it is, then n_candidates - 1 variations."""
+    """The same density with n_components components, then n_candidates - 1 variations."""
     n_new = n_components - mixture.n_components
     if n_new < 0:
         raise ValueError(f"cannot shrink {mixture.n_components} components to {n_components}")
-    yield _finish(_split(mixture, n_new, generator), equal_weights)
+    yield _finish(_split(mixture, n_new, 0.0, generator), equal_weights)
     for _ in range(n_candidates - 1):
-        grown = _split(mixture, n_new, generator)
+        grown = _split(mixture, n_new, SPLIT_JITTER, generator)
         if generator.random() < settings.data_fraction:
             grown = _move_to_data(grown, n_new, training, generator)
         yield _finish(_jitter(grown, generator), equal_weights)
 
 
-def _split(mixture: GaussianMixture, n_new: int, generator: np.random.Generator) -> GaussianMixture:
-    """Split n_new randomly chosen components in two; the new halves come last."""
-    weights, means, scales = mixture.weights, mixture.means, mixture.scales
+def _split(
+    mixture: GaussianMixture, n_new: int, distance: float, generator: np.random.Generator
+) -> GaussianMixture:
+    """Split n_new randomly chosen components in two, distance sds apart; new ones come last."""
+    weights, means = mixture.weights.copy(), mixture.means.copy()
+    scales = mixture.scales
     for _ in range(n_new):
         parent = int(generator.integers(weights.size))
-        sd = SPLIT_JITTER * scales[parent] * mixture.lengths
+        sd = distance * scales[parent] * mixture.lengths
         offset = sd * generator.standard_normal(mixture.dimension)
         weights = np.append(weights, weights[parent] / 2.0)
         weights[parent] /= 2.0
