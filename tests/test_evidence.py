@@ -57,9 +57,7 @@ def test_the_paper_returns_the_bound():
     gp = quadratic_surrogate(2, 0.0)
     q = normal(2, 1.2)
     elbo = evaluate_elbo(q, gp, 2**10, np.random.default_rng(4))
-    evidence = estimate_evidence(
-        q, gp, elbo, EvidenceSettings.paper(), np.random.default_rng(5)
-    )
+    evidence = estimate_evidence(q, gp, elbo, EvidenceSettings.paper(), np.random.default_rng(5))
     assert (evidence.log_evidence, evidence.sd) == (elbo.value, elbo.sd)
 
 

@@ -64,7 +64,7 @@ def test_jitter_is_added_recorded_and_sufficient(matrix, largest):
 
 
 def test_the_least_sufficient_jitter_of_the_ladder_is_used():
-    matrix = np.array([[1.0, 1.0 + 1e-6], [1.0 + 1e-6, 1.0]])  # smallest eigenvalue -1e-6
+    matrix = np.array([[1.0, 1.0 + 2e-6], [1.0 + 2e-6, 1.0]])  # smallest eigenvalue -2e-6
     assert robust_cholesky(matrix).jitter == pytest.approx(1e-5, rel=1e-6)
 
 

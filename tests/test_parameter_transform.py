@@ -316,8 +316,8 @@ def test_linear_map(maker):
 
 def test_contains_is_about_the_closed_bounds():
     transform = make("bounded", "lower_bounded")
-    x = [[-1.0, 2.0], [4.0, 1e300], [4.1, 3.0], [0.0, 1.9], [np.nan, 3.0]]
-    assert transform.contains(x).tolist() == [True, True, False, False, False]
+    x = [[-1.0, 2.0], [4.0, 1e300], [4.1, 3.0], [0.0, 1.9], [np.nan, 3.0], [0.0, INF]]
+    assert transform.contains(x).tolist() == [True, True, False, False, False, False]
 
 
 def test_points_must_come_as_a_batch():

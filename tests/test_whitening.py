@@ -7,7 +7,9 @@ from sparing.whitening import anisotropy, whitening_matrix
 
 def random_covariance(dimension: int, seed: int) -> np.ndarray:
     generator = np.random.default_rng(seed)
-    factor = generator.normal(size=(dimension, dimension)) * np.exp(generator.normal(size=dimension))
+    factor = generator.normal(size=(dimension, dimension)) * np.exp(
+        generator.normal(size=dimension)
+    )
     return factor @ factor.T + 1e-3 * np.eye(dimension)
 
 

@@ -1,13 +1,14 @@
 """sparing: posterior and log evidence from few evaluations of an expensive log likelihood.
 
-    problem = sparing.Problem(log_density, plausible_lower, plausible_upper)
-    result = sparing.infer(problem)
-    print(result)
+problem = sparing.Problem(log_density, plausible_lower, plausible_upper)
+result = sparing.infer(problem)
+print(result)
 """
 
 from importlib.metadata import version as _version
 
 from sparing.acquisition.propose import Rule
+from sparing.driver import infer
 from sparing.errors import (
     MissingExtraError,
     ProblemError,
@@ -17,7 +18,7 @@ from sparing.errors import (
     TargetError,
 )
 from sparing.evaluation_log import Evaluation, Proposal, Status
-from sparing.inference import Inference, infer
+from sparing.inference import Inference
 from sparing.parameter_transform import BoundedMap
 from sparing.posterior import Posterior
 from sparing.problem import Problem

@@ -1,17 +1,15 @@
 """The run: the only owner of mutable state, and the only caller of the pure step.
 
-``infer`` drives an ``Inference`` to its end in this process; ``Inference`` is the same engine
-driven from outside, by ``ask`` and ``tell``.
+Driven from outside by ``ask`` and ``tell``; ``driver.infer`` does so in this process.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,20 +18,18 @@ from threadpoolctl import ThreadpoolController
 from sparing.acquisition.initial_design import initial_design
 from sparing.errors import SettingsError, TargetError
 from sparing.evaluation_log import Evaluation, EvaluationLog, Proposal, Status
-from sparing.executors import classify, evaluate
+from sparing.executors import classify
 from sparing.final import FinalSolution, final_solution, warnings_for_the_user
 from sparing.kernels import compilation
 from sparing.linear_algebra import Array
 from sparing.parameter_transform import ParameterTransform
 from sparing.problem import Problem
-from sparing.progress import make_display
 from sparing.random_streams import RandomStreams
 from sparing.result import Result
 from sparing.settings import Settings
 from sparing.step import (
     IterationInfo,
     Solution,
-    State,
     carry_over,
     complete_iteration,
     fit_posterior,
@@ -46,11 +42,6 @@ from sparing.step import (
 from sparing.stopping import StopReason
 from sparing.surrogate.gaussian_process import GaussianProcess, append_point, predict
 from sparing.training_data import working_values
-
-Callback = Callable[[IterationInfo], Any]
-
-# What a callback returns to end the run.
-STOP = "stop"
 
 # A design of which nothing is usable is extended this many times before giving up.
 MAX_DESIGN_EXTENSIONS = 5
@@ -93,7 +84,6 @@ class Inference:
         self._blas = ThreadpoolController()
         self._stop_reason = StopReason.UNFINISHED
         self._final: FinalSolution | None = None
-        compilation.compile_all()
 
     # ------------------------------------------------------------------ driving the run
 
@@ -286,6 +276,7 @@ class Inference:
 
     def _iterate(self) -> None:
         """One iteration of Algorithm 1 after its evaluations."""
+        compilation.compile_all()  # once per process, and not on anybody's clock
         state, settings, streams = self._state, self.settings, self._streams
         usable = self._log.usable()
         with self._phase("surrogate"):
@@ -355,56 +346,6 @@ class Inference:
         history = (*earlier, replace(last, timings=merged))
         self._state = replace(self._state, history=history)
         self._timings = {}
-
-
-def infer(
-    problem: Problem,
-    *,
-    x0: ArrayLike | None = None,
-    seed: int | None = None,
-    max_evaluations: int | None = None,
-    tolerance: float = 0.1,
-    settings: Settings | None = None,
-    progress: bool = True,
-    callback: Callback | None = None,
-) -> Result:
-    """Infer the posterior and the log evidence of a problem.
-
-    x0               a point, or several, to start from; none: the plausible box is sampled
-    seed             same seed, same result; None draws one (``result.seed`` has it)
-    max_evaluations  the budget; default 50 (D + 2)
-    tolerance        stop when the solution is stable to this error of the log evidence
-    settings         ``Settings()``, or ``Settings.paper()`` for the 2018 algorithm
-    progress         show a live display
-    callback         called with each iteration's info; returning "stop" ends the run
-    """
-    budget = max_evaluations or (settings or Settings()).budget(problem.dimension)
-    with make_display(progress, problem, budget) as display:
-        if not compilation.all_cached():
-            display.compiling()
-        run = Inference(
-            problem,
-            x0=x0,
-            seed=seed,
-            max_evaluations=max_evaluations,
-            tolerance=tolerance,
-            settings=settings,
-        )
-        n_shown = 0
-        while not run.finished:
-            for proposal in run.ask(1):
-                outcome = evaluate(problem, proposal.x)
-                error = outcome.message if outcome.status is Status.FAILED else None
-                run.tell(proposal, outcome.value, error=error, duration=outcome.duration)
-            display.evaluation(run.n_evaluations, run.n_failed)
-            for info in run.history[n_shown:]:
-                display.iteration(info)
-                if callback is not None and callback(info) == STOP:
-                    run.stop()
-            n_shown = len(run.history)
-        result = run.result()
-        display.finish(result.summary())
-    return result
 
 
 def _check_arguments(

@@ -124,9 +124,10 @@ class ParameterTransform:
         return total
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
-        """Which points x (m, D) lie within the closed bounds: (m,)."""
+        """Which points x (m, D) are finite and lie within the closed bounds: (m,)."""
         points = self._batch(x)
-        return np.all((points >= self.lower) & (points <= self.upper), axis=1)
+        inside = (points >= self.lower) & (points <= self.upper) & np.isfinite(points)
+        return np.all(inside, axis=1)
 
     def working_plausible_box(self) -> tuple[Array, Array]:
         """The plausible box in working coordinates; after a whitening, the box around it."""

@@ -141,7 +141,9 @@ class PlainDisplay(Display):
         """Say what is being inferred."""
         self._progress.started = time.monotonic()
         state = self._progress
-        self._write(f"{_parameters(state.dimension)}, at most {state.max_evaluations} evaluations")
+        self._write(
+            f"{_count(state.dimension, 'parameter')}, at most {state.max_evaluations} evaluations"
+        )
 
     def evaluation(self, n_evaluations: int, n_failed: int) -> None:
         """Say so when nothing has been said for a while."""
@@ -228,7 +230,7 @@ class LiveDisplay(Display):
 
     def _panel(self) -> Panel:
         state = self._progress
-        title = f"sparing: {_parameters(state.dimension)}"
+        title = f"sparing: {_count(state.dimension, 'parameter')}"
         bar = Table.grid(padding=(0, 2))
         completed = min(state.n_evaluations, state.max_evaluations)
         bar.add_row(
@@ -243,16 +245,14 @@ class LiveDisplay(Display):
         return Text("evaluating the initial design")
 
     def _figures(self, info: IterationInfo) -> Table:
+        samples = _count(info.n_hyperparameter_samples, "hyperparameter sample")
         rows = (
             ("iteration", f"{info.iteration}, {_phase(info)}"),
             ("log evidence", _estimate(info.log_evidence, info.log_evidence_sd)),
             ("ELBO", _estimate(info.elbo, info.elbo_sd)),
             ("reliability index", f"{_number(info.reliability)} (below 1 when stable)"),
             ("mixture components", str(info.n_components)),
-            (
-                "surrogate",
-                f"{info.n_training} points, {info.n_hyperparameter_samples} hyperparameter samples",
-            ),
+            ("surrogate", f"{info.n_training} points, {samples}"),
             ("time in the library", self._progress.library_text()),
         )
         table = Table.grid(padding=(0, 2))
@@ -261,8 +261,8 @@ class LiveDisplay(Display):
         return table
 
 
-def _parameters(dimension: int) -> str:
-    return "1 parameter" if dimension == 1 else f"{dimension} parameters"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _phase(info: IterationInfo) -> str:

@@ -19,9 +19,7 @@ TRANSFORM = ParameterTransform.from_problem(PROBLEM, BoundedMap.PROBIT)
 
 @pytest.mark.parametrize("kind", list(DesignKind))
 def test_points_lie_in_the_plausible_box(kind):
-    design = initial_design(
-        TRANSFORM, np.empty((0, 2)), 200, kind, np.random.default_rng(1)
-    )
+    design = initial_design(TRANSFORM, np.empty((0, 2)), 200, kind, np.random.default_rng(1))
     assert design.shape == (200, 2)
     assert np.all(design >= PROBLEM.plausible_lower * (1 - 1e-9) - 1e-12 * (1.0))
     assert np.all(design <= PROBLEM.plausible_upper * (1 + 1e-9) + 1e-12)

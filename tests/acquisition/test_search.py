@@ -13,9 +13,7 @@ from sparing.variational.mixture import GaussianMixture
 
 
 def mixture(dimension: int) -> GaussianMixture:
-    return GaussianMixture(
-        np.ones(1), np.zeros((1, dimension)), np.ones(1), np.ones(dimension)
-    )
+    return GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones(1), np.ones(dimension))
 
 
 def box(dimension: int, half_width: float = 5.0):
@@ -60,10 +58,10 @@ def test_the_search_leaves_the_global_random_state_alone(settings):
     np.random.seed(5)  # noqa: NPY002 (the global state is what is tested)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     first = maximise(
-        lambda points: -points[:, 0] ** 2, mixture(2), box(2), settings, np.random.default_rng(4)
+        lambda points: -(points[:, 0] ** 2), mixture(2), box(2), settings, np.random.default_rng(4)
     )
     second = maximise(
-        lambda points: -points[:, 0] ** 2, mixture(2), box(2), settings, np.random.default_rng(4)
+        lambda points: -(points[:, 0] ** 2), mixture(2), box(2), settings, np.random.default_rng(4)
     )
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
     np.testing.assert_array_equal(first, second)

@@ -7,7 +7,7 @@ from benchmarks.random_problems import Bound, Box, Budget, random_problem
 
 
 def test_problems_are_valid_and_reproducible():
-    for number in range(120):
+    for number in range(80):
         problem = random_problem(number)
         again = random_problem(number)
         np.testing.assert_array_equal(problem.plausible_lower, again.plausible_lower)
@@ -20,7 +20,7 @@ def test_problems_are_valid_and_reproducible():
 
 
 def test_problems_cover_every_kind():
-    problems = [random_problem(number) for number in range(120)]
+    problems = [random_problem(number) for number in range(80)]
     assert {problem.dimension for problem in problems} == set(range(1, 7))
     assert {bound for problem in problems for bound in problem.bounds} == set(Bound)
     assert {problem.box for problem in problems} == set(Box)

@@ -1,7 +1,7 @@
 """The points evaluated before there is a surrogate (Section 3.5).
 
-    n_init    number of points in the initial design
-    D         number of parameters
+n_init    number of points in the initial design
+D         number of parameters
 """
 
 from __future__ import annotations

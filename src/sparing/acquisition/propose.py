@@ -1,7 +1,7 @@
 """The next point, given the surrogate and the current posterior.
 
-    q   variational posterior, working coordinates        D   dimension
-    u   a point in working coordinates, (D,)
+q   variational posterior, working coordinates        D   dimension
+u   a point in working coordinates, (D,)
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ def next_point(
         )
         criterion = IntegratedVarianceReduction(gp, references)
     else:
-        kind = (
-            UncertaintyRule.VANILLA if rule is Rule.UNCERTAINTY else UncertaintyRule.PROSPECTIVE
-        )
+        kind = UncertaintyRule.VANILLA if rule is Rule.UNCERTAINTY else UncertaintyRule.PROSPECTIVE
         criterion = UncertaintySampling(kind, gp, mixture, settings.variance_floor)
     return maximise(criterion, mixture, box, settings.search, generator)
 
@@ -91,9 +89,7 @@ def widened_draws(
     return centre + factor * (mixture.sample(n, generator) - centre)
 
 
-def search_box(
-    gp: GaussianProcess, mixture: GaussianMixture, margin: float
-) -> tuple[Array, Array]:
+def search_box(gp: GaussianProcess, mixture: GaussianMixture, margin: float) -> tuple[Array, Array]:
     """Where candidates may lie: the training inputs and q's bulk, with a margin."""
     sd = np.sqrt(np.diag(mixture.covariance))
     lower = np.minimum(gp.training.inputs.min(axis=0), mixture.mean - 3.0 * sd)

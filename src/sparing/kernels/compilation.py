@@ -6,6 +6,7 @@ compilation serves every dimension D, number of points n, components K and sampl
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -50,8 +51,9 @@ def warm_up(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
+@functools.cache
 def compile_all() -> None:
-    """Compile every registered kernel, or load it from the cache."""
+    """Compile every registered kernel, or load it from the cache; once per process."""
     for function in _warm_ups:
         function()
 

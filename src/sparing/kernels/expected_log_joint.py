@@ -6,10 +6,11 @@ Notation (Section S1.2; S hyperparameter samples, subscript s left out below):
     alpha      α    (S, n)        (κ(X, X) + noise)⁻¹ (y - m(X))
     hyperparameters (S, 3D + 3)   [log ℓ, log σ_f, log σ_obs, m_0, x_m, log ω]
     τ_k² = σ_k² λ² + ℓ²           per coordinate
-    z_k^(p) = ∫ N(x; μ_k, σ_k² Σ) κ(x, x_p) dx = σ_f² Π_i (ℓ_i / τ_ki) exp(-½ Σ_i (μ_ki - x_pi)² / τ_ki²)
+    z_k^(p) = ∫ N(x; μ_k, σ_k² Σ) κ(x, x_p) dx
+            = σ_f² Π_i (ℓ_i / τ_ki) exp(-½ Σ_i (μ_ki - x_pi)² / τ_ki²)
     I_k = z_kᵀ α + m_0 + ν_k      expected log joint of component k
 
-The paper's z_k leaves out Λ = (2π)^(D/2) Π ℓ_i, which Eq. S10 puts into κ; it is included here.
+The paper's z_k (Eq. S13) leaves out Λ = (2π)^(D/2) Π ℓ_i, which Eq. S10 puts into κ; not so here.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _convolved_kernel(mean, scale, lengths, inputs, psi, inverse_variances, row)
 
 @inline
 def _mean_function_integral(mean, scale, lengths, psi):
-    """m_0 + ν_k, the integral of the negative quadratic mean (Section S1.2.3)."""
+    """m_0 + ν_k, the integral of the negative quadratic mean (Eqs. S19 and S20)."""
     n_dimensions = lengths.size
     value = psi[n_dimensions + 2]
     for i in range(n_dimensions):
@@ -108,9 +109,7 @@ def expected_log_joint_and_gradient(
             for p in range(n_points):
                 row[p] *= alpha[sample, p]
                 integral += row[p]
-            gradient_weights[k] += integral + _mean_function_integral(
-                means[k], scale, lengths, psi
-            )
+            gradient_weights[k] += integral + _mean_function_integral(means[k], scale, lengths, psi)
             weight = weights[k]
             for i in range(n_dimensions):
                 coordinate = inputs[i]
@@ -153,9 +152,7 @@ def convolved_kernels(means, scales, lengths, inputs, psi):
     result = np.empty((means.shape[0], n_points))
     inverse_variances = np.empty(n_dimensions)
     for k in range(means.shape[0]):
-        _convolved_kernel(
-            means[k], scales[k], lengths, inputs, psi, inverse_variances, result[k]
-        )
+        _convolved_kernel(means[k], scales[k], lengths, inputs, psi, inverse_variances, result[k])
     return result
 
 

@@ -172,6 +172,46 @@ def _trend(values):
     return slope, np.sqrt(residual / spread)
 
 
+@inline
+def _adam_update(current, gradient, moments, n_updates, rate, learning, n_components):
+    """One step of Adam uphill; moments (2, size of φ) are updated, η kept within its range."""
+    momentum, second_momentum, epsilon = learning[3], learning[4], learning[5]
+    correction = 1.0 - momentum**n_updates
+    second_correction = 1.0 - second_momentum**n_updates
+    for j in range(current.size):
+        moments[0, j] += (1.0 - momentum) * (gradient[j] - moments[0, j])
+        moments[1, j] += (1.0 - second_momentum) * (gradient[j] ** 2 - moments[1, j])
+        root = np.sqrt(moments[1, j] / second_correction)
+        current[j] += rate * (moments[0, j] / correction) / (root + epsilon)
+    first_eta = current.size - n_components
+    lowest = np.max(current[first_eta:]) - ETA_RANGE
+    for j in range(first_eta, current.size):
+        current[j] = max(current[j], lowest)
+
+
+@inline
+def _finish_batch(phi, batch_sum, values, n_batch, learning):
+    """Put the batch's mean into φ, which holds that of the batch before; the status if settled.
+
+    values: F at every step so far.
+    """
+    value_tolerance, parameter_tolerance = learning[6], learning[7]
+    change = 0.0
+    for j in range(phi.size):
+        mean = batch_sum[j] / n_batch
+        batch_sum[j] = 0.0
+        change += (mean - phi[j]) ** 2
+        phi[j] = mean
+    status = STOPPED_AT_LIMIT
+    if values.size >= 2 * n_batch:
+        slope, error = _trend(values[values.size // 2 :])
+        if max(slope, error) * n_batch < value_tolerance:
+            status = STOPPED_BY_VALUE
+        if np.sqrt(change / phi.size) < parameter_tolerance:
+            status = STOPPED_BY_PARAMETERS
+    return status
+
+
 @kernel
 def maximise_objective(
     phi,
@@ -192,7 +232,7 @@ def maximise_objective(
     """Run the modified Adam (Section S1.3.3) from φ, which becomes the mean of the last batch.
 
     first_normals (max steps,): where in the pool of normals each step's draws begin. After
-    every n_batch steps the optimisation stops if one of these falls below its tolerance:
+    every n_batch steps the optimisation stops if one of these is below its tolerance:
     - the change of F over a batch, from a linear regression on the later half of all steps so
       far. Its standard error must be as small: F is noisy, and over a single batch the noise
       exceeds any useful tolerance, so that the rule would stop at random;
@@ -202,28 +242,17 @@ def maximise_objective(
 
     Returns (status, steps taken).
     """
-    n_dimensions = inputs.shape[0]
-    max_steps = first_normals.size
-    rate_min, rate_max, rate_decay, momentum, second_momentum, epsilon = learning[:6]
-    value_tolerance, parameter_tolerance = learning[6], learning[7]
-    weights, means = np.empty(n_components), np.empty((n_components, n_dimensions))
-    scales, lengths = np.empty(n_components), np.empty(n_dimensions)
-    joint_parts = (
-        np.empty_like(means), np.empty(n_components), np.empty(n_dimensions), np.empty(n_components)
-    )  # fmt: skip
-    entropy_parts = (
-        np.empty_like(means), np.empty(n_components), np.empty(n_dimensions), np.empty(n_components)
-    )  # fmt: skip
-    gradient, first_moment, second_moment = (
-        np.empty(phi.size), np.zeros(phi.size), np.zeros(phi.size)
-    )  # fmt: skip
-    current, accepted = phi.copy(), phi.copy()
-    batch_sum, previous_mean = np.zeros(phi.size), np.full(phi.size, np.inf)
-    values = np.empty(max_steps)
-    first_eta = phi.size - n_components
+    shape = (n_components, inputs.shape[0])
+    weights, means = np.empty(shape[0]), np.empty(shape)
+    scales, lengths = np.empty(shape[0]), np.empty(shape[1])
+    joint_parts = (np.empty(shape), np.empty(shape[0]), np.empty(shape[1]), np.empty(shape[0]))
+    entropy_parts = (np.empty(shape), np.empty(shape[0]), np.empty(shape[1]), np.empty(shape[0]))
+    gradient, moments = np.empty(phi.size), np.zeros((2, phi.size))
+    current, accepted, batch_sum = phi.copy(), phi.copy(), np.zeros(phi.size)
+    values = np.empty(first_normals.size)
     rate_factor, n_updates, n_rejected = 1.0, 0, 0
     status = STOPPED_AT_LIMIT
-    for t in range(max_steps):
+    for t in range(first_normals.size):
         value = _objective_and_gradient(
             current, weights, means, scales, lengths, inputs, alpha, hyperparameters, normals,
             first_normals[t], n_samples, n_fresh, bounds, penalties, optimise_weights,
@@ -235,39 +264,21 @@ def maximise_objective(
                 status = STOPPED_NOT_FINITE
                 break
             current[:] = accepted
-            first_moment[:] = 0.0
+            moments[0] = 0.0
             rate_factor *= 0.5
             continue
         accepted[:] = current
+        batch_sum += current
         values[n_updates] = value
         n_updates += 1
-        rate = rate_min + (rate_max - rate_min) * np.exp(-t / rate_decay)
-        correction = 1.0 - momentum**n_updates
-        second_correction = 1.0 - second_momentum**n_updates
-        for j in range(phi.size):
-            batch_sum[j] += current[j]
-            first_moment[j] += (1.0 - momentum) * (gradient[j] - first_moment[j])
-            second_moment[j] += (1.0 - second_momentum) * (gradient[j] ** 2 - second_moment[j])
-            scaled = np.sqrt(second_moment[j] / second_correction) + epsilon
-            current[j] += rate_factor * rate * (first_moment[j] / correction) / scaled
-        largest = np.max(current[first_eta:])
-        for j in range(first_eta, phi.size):
-            current[j] = max(current[j], largest - ETA_RANGE)
+        rate = learning[0] + (learning[1] - learning[0]) * np.exp(-t / learning[2])  # Eq. S21
+        _adam_update(
+            current, gradient, moments, n_updates, rate_factor * rate, learning, n_components
+        )
         if n_updates % n_batch == 0:
-            change = 0.0
-            for j in range(phi.size):
-                phi[j] = batch_sum[j] / n_batch
-                batch_sum[j] = 0.0
-                change += (phi[j] - previous_mean[j]) ** 2
-                previous_mean[j] = phi[j]
-            if np.sqrt(change / phi.size) < parameter_tolerance:
-                status = STOPPED_BY_PARAMETERS
+            status = _finish_batch(phi, batch_sum, values[:n_updates], n_batch, learning)
+            if status != STOPPED_AT_LIMIT:
                 break
-            if n_updates >= 2 * n_batch:
-                slope, error = _trend(values[n_updates // 2 : n_updates])
-                if max(slope, error) * n_batch < value_tolerance:
-                    status = STOPPED_BY_VALUE
-                    break
     if n_updates < n_batch:
         phi[:] = accepted
     return status, n_updates

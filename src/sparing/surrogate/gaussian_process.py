@@ -159,17 +159,6 @@ def predict_each(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
     return means, np.maximum(variances, 0.0, out=variances)
 
 
-def predict_mean(gp: GaussianProcess, queries: Array) -> Array:
-    """Latent mean marginalised over the hyperparameter samples, (m,): no variance, O(n) each."""
-    queries = _as_points(queries, gp.dimension)
-    mean = np.zeros(queries.shape[0])
-    for s in range(gp.n_samples):
-        sample = gp.sample(s)
-        mean += negative_quadratic_mean(sample, queries)
-        mean += cross_covariance(sample, queries, gp.training.inputs) @ gp.alpha[s]
-    return mean / gp.n_samples
-
-
 def predict(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
     """Latent mean and variance marginalised over the hyperparameter samples, (m,) each (Eq. 9)."""
     means, variances = predict_each(gp, queries)

@@ -55,7 +55,7 @@ def maximise(
     """
     n_components, dimension = start.means.shape
     n_samples = settings.entropy_samples(n_components)
-    n_fresh = n_samples // 2 if settings.mirrored_samples else n_samples
+    n_fresh = (n_samples + 1) // 2 if settings.mirrored_samples else n_samples
     per_step = n_components * dimension * n_fresh
     pool = generator.standard_normal(max(MIN_POOL, POOL_STEPS * per_step))
     max_steps = settings.max_steps(n_components)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sparing.linear_algebra import Array
 from sparing.surrogate.gaussian_process import GaussianProcess
 from sparing.variational.elbo import combine_components, expected_log_joint
 from sparing.variational.entropy import entropy_from_noise
@@ -50,7 +50,7 @@ def prune(
     shape = (mixture.n_components, settings.n_comparison_samples, mixture.dimension)
     noise = generator.standard_normal(shape)
 
-    def elcbo(candidate: GaussianMixture, kept: Array) -> float:
+    def elcbo(candidate: GaussianMixture, kept: NDArray[np.intp]) -> float:
         combined = combine_components(
             candidate.weights, means[:, kept], covariances[:, kept][:, :, kept]
         )

@@ -130,9 +130,7 @@ class GaussianMixture:
     def marginal(self, dimensions: Sequence[int]) -> GaussianMixture:
         """The marginal over the given dimensions, in the given order."""
         kept = list(dimensions)
-        return GaussianMixture(
-            self.weights, self.means[:, kept], self.scales, self.lengths[kept]
-        )
+        return GaussianMixture(self.weights, self.means[:, kept], self.scales, self.lengths[kept])
 
     def without(self, component: int) -> GaussianMixture:
         """The mixture less one component, the other weights renormalised (Section 3.6)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparing.linear_algebra import Array
 from sparing.surrogate.gaussian_process import TrainingSet
@@ -99,7 +100,7 @@ def _move_to_data(
     return GaussianMixture(mixture.weights, means, scales, mixture.lengths)
 
 
-def _draw_points(values: Array, n_points: int, generator: np.random.Generator) -> Array:
+def _draw_points(values: Array, n_points: int, generator: np.random.Generator) -> NDArray[np.intp]:
     """Indices of n_points training points, probability ∝ exp(value / temperature).
 
     Without replacement while there are enough points (the largest of values plus Gumbel noise).

@@ -1,0 +1,255 @@
+"""The run end to end: exact answers, determinism, ask and tell, failures as data."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import sparing
+from sparing.variational.divergence import gaussianised_symmetric_kl
+
+
+def gaussian_problem():
+    covariance = np.array([[1.0, 0.8], [0.8, 1.0]])
+    target = stats.multivariate_normal([0.5, -0.3], covariance)
+    problem = sparing.Problem(lambda x: float(target.logpdf(x)) - 3.0, [-2, -2], [2, 2])
+    return problem, -3.0, np.array([0.5, -0.3]), covariance
+
+
+def run(problem, **options):
+    options = {"seed": 1, "progress": False, **options}
+    return sparing.infer(problem, **options)
+
+
+def assert_close(result, log_evidence, mean, covariance, *, error=0.05, divergence=0.05):
+    assert abs(result.log_evidence - log_evidence) < error
+    posterior = result.posterior
+    assert (
+        gaussianised_symmetric_kl(posterior.mean, posterior.covariance, mean, covariance)
+        < divergence
+    )
+
+
+@pytest.mark.parametrize("settings", [sparing.Settings(), sparing.Settings.paper()])
+def test_one_dimension_two_modes(settings):
+    weights, means, sds = np.array([0.7, 0.3]), np.array([-1.0, 1.2]), np.array([0.4, 0.5])
+
+    def log_density(x):
+        return float(np.log(weights @ stats.norm.pdf(x[0], means, sds))) + 5.0
+
+    result = run(sparing.Problem(log_density, [-2], [2]), settings=settings)
+    mean = weights @ means
+    variance = weights @ (sds**2 + means**2) - mean**2
+    assert_close(result, 5.0, np.array([mean]), np.array([[variance]]))
+
+
+def test_two_dimensions_correlated():
+    problem, log_evidence, mean, covariance = gaussian_problem()
+    result = run(problem)
+    assert_close(result, log_evidence, mean, covariance, error=0.01, divergence=0.01)
+    assert result.converged
+    assert result.stop_reason is sparing.StopReason.STABLE
+    assert result.warnings == ()
+
+
+def test_three_dimensions_one_of_them_bounded_below_only():
+    """A gamma likelihood with a shape bounded at 0, a bounded one, and an unbounded one."""
+    gamma, beta, normal = stats.gamma(3.0, scale=0.5), stats.beta(2.0, 3.0), stats.norm(10.0, 2.0)
+    problem = sparing.Problem(
+        lambda x: float(gamma.logpdf(x[0]) + beta.logpdf(x[1]) + normal.logpdf(x[2])),
+        [0.5, 0.2, 8.0],
+        [3.0, 0.8, 12.0],
+        lower=[0.0, 0.0, -np.inf],
+        upper=[np.inf, 1.0, np.inf],
+        names=["rate", "fraction", "shift"],
+    )
+    result = run(problem)
+    mean = np.array([gamma.mean(), beta.mean(), normal.mean()])
+    covariance = np.diag([gamma.var(), beta.var(), normal.var()])
+    assert_close(result, 0.0, mean, covariance)
+    draws = result.posterior.sample(1000, seed=1)
+    assert np.all(draws[:, 0] > 0.0)
+    assert np.all((draws[:, 1] > 0.0) & (draws[:, 1] < 1.0))
+
+
+def test_likelihood_and_prior_are_multiplied():
+    """A normal likelihood with a normal prior: the evidence is a normal density."""
+    problem = sparing.Problem(
+        lambda x: float(stats.norm.logpdf(1.0, x[0], 0.5)), [-2], [2], prior=stats.norm(0.0, 1.0)
+    )
+    result = run(problem)
+    exact = stats.norm.logpdf(1.0, 0.0, np.sqrt(1.25))
+    assert_close(result, exact, np.array([0.8]), np.array([[0.2]]), error=0.01)
+
+
+def test_same_seed_same_result_to_the_last_bit_and_another_seed_another():
+    problem, *_ = gaussian_problem()
+    first, second, other = (run(problem, seed=s, max_evaluations=30) for s in (4, 4, 5))
+    assert first.log_evidence == second.log_evidence
+    assert first.elbo == second.elbo
+    for a, b in zip(first.evaluations, second.evaluations, strict=True):
+        np.testing.assert_array_equal(a.x, b.x)
+    np.testing.assert_array_equal(
+        first.posterior.sample(10, seed=1), second.posterior.sample(10, seed=1)
+    )
+    assert first.log_evidence != other.log_evidence
+    assert not np.array_equal(first.evaluations[0].x, other.evaluations[0].x)
+
+
+def test_the_users_random_state_is_neither_used_nor_changed():
+    problem, *_ = gaussian_problem()
+    np.random.seed(1)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    run(problem, max_evaluations=20, settings=sparing.Settings.paper())
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_ask_and_tell_is_the_same_run():
+    problem, *_ = gaussian_problem()
+    expected = run(problem, seed=3, max_evaluations=40)
+    driven = sparing.Inference(problem, seed=3, max_evaluations=40)
+    while not driven.finished:
+        for proposal in driven.ask():
+            driven.tell(proposal, problem.log_joint(proposal.x))
+    assert driven.result().log_evidence == expected.log_evidence
+    assert driven.ask() == []
+
+
+def test_several_pending_points_differ_and_may_be_told_in_any_order():
+    problem, log_evidence, mean, covariance = gaussian_problem()
+    driven = sparing.Inference(problem, seed=3, max_evaluations=60)
+    while not driven.finished:
+        proposals = driven.ask(4)
+        points = np.array([proposal.x for proposal in proposals])
+        assert len(np.unique(points, axis=0)) == len(points)
+        for proposal in reversed(proposals):
+            driven.tell(proposal, problem.log_joint(proposal.x))
+    assert_close(driven.result(), log_evidence, mean, covariance)
+
+
+def test_a_proposal_can_be_told_only_once():
+    problem, *_ = gaussian_problem()
+    driven = sparing.Inference(problem, seed=3)
+    (proposal,) = driven.ask()
+    driven.tell(proposal, 0.0)
+    with pytest.raises(ValueError, match="not pending"):
+        driven.tell(proposal, 0.0)
+
+
+def test_the_budget_is_kept_and_said_when_it_ends_the_run():
+    problem, *_ = gaussian_problem()
+    result = run(problem, max_evaluations=22)
+    assert result.n_evaluations == 22
+    assert not result.converged
+    assert result.stop_reason is sparing.StopReason.BUDGET
+    assert any("stable" in text for text in result.warnings)
+
+
+@pytest.mark.parametrize("budget", [2, 5, 11])
+def test_tiny_budgets_give_a_result(budget):
+    problem, *_ = gaussian_problem()
+    result = run(problem, max_evaluations=budget)
+    assert result.n_evaluations == budget
+    assert np.isfinite(result.log_evidence)
+
+
+def test_failures_are_recorded_and_the_run_goes_on():
+    problem, log_evidence, mean, covariance = gaussian_problem()
+    calls = []
+
+    def fragile(x):
+        calls.append(x)
+        if len(calls) % 7 == 3:
+            raise RuntimeError("the solver diverged")
+        if len(calls) % 7 == 5:
+            return float("nan")
+        return problem.log_joint(x)
+
+    result = run(sparing.Problem(fragile, [-2, -2], [2, 2]))
+    assert_close(result, log_evidence, mean, covariance)
+    failed = [entry for entry in result.evaluations if entry.status is sparing.Status.FAILED]
+    assert len(failed) > 3
+    assert any("the solver diverged" in entry.message for entry in failed)
+    assert any("failed" in text for text in result.warnings)
+
+
+def test_a_target_that_never_works_is_a_clear_error():
+    def broken(x):
+        raise ZeroDivisionError("no data loaded")
+
+    with pytest.raises(sparing.TargetError, match="no data loaded"):
+        run(sparing.Problem(broken, [-1], [1]))
+
+
+def test_minus_infinity_is_out_of_support():
+    """A half-normal without telling the library about the bound."""
+    problem = sparing.Problem(
+        lambda x: float(stats.norm.logpdf(x[0])) if x[0] > 0 else -np.inf, [-1.0], [3.0]
+    )
+    result = run(problem)
+    assert any(
+        entry.status is sparing.Status.OUT_OF_SUPPORT and entry.value == -np.inf
+        for entry in result.evaluations
+    )
+    assert np.isfinite(result.log_evidence)
+
+
+def test_the_callback_sees_every_iteration_and_can_stop():
+    problem, *_ = gaussian_problem()
+    seen = []
+
+    def callback(info):
+        seen.append(info)
+        return "stop" if len(seen) == 3 else None
+
+    result = run(problem, callback=callback)
+    assert result.stop_reason is sparing.StopReason.CALLBACK
+    assert [info.iteration for info in seen] == [1, 2, 3]
+    assert len(result.history) == 3
+
+
+def test_history_carries_what_the_contract_promises():
+    problem, *_ = gaussian_problem()
+    result = run(problem, max_evaluations=30)
+    last = result.history[-1]
+    assert last.n == last.n_evaluations == 30
+    assert last.n_components == last.K
+    assert np.isfinite([last.elbo, last.elbo_sd, last.reliability]).all()
+    assert {"active sampling", "surrogate", "variational"} <= set(last.timings)
+    assert result.library_seconds == pytest.approx(sum(info.seconds for info in result.history))
+    entry = result.evaluations[0]
+    assert entry.status is sparing.Status.OK
+    assert entry.duration >= 0.0
+    assert entry.value == problem.log_joint(entry.x)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"max_evaluations": 1}, "max_evaluations"),
+        ({"max_evaluations": 20.5}, "max_evaluations"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"tolerance": float("nan")}, "tolerance"),
+        ({"settings": "paper"}, "settings"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_bad_arguments_are_refused_before_the_first_evaluation(options, text):
+    def never(x):
+        raise AssertionError("evaluated")
+
+    with pytest.raises(ValueError, match=text):
+        run(sparing.Problem(never, [-1], [1]), **options)
+
+
+def test_starting_points_are_evaluated_first():
+    problem, *_ = gaussian_problem()
+    x0 = np.array([[0.5, 0.5], [-1.0, 1.0]])
+    result = run(problem, x0=x0, max_evaluations=12)
+    np.testing.assert_array_equal([entry.x for entry in result.evaluations[:2]], x0)
+
+
+def test_to_arviz_holds_the_draws_by_name():
+    problem, *_ = gaussian_problem()
+    data = run(problem, max_evaluations=20).to_arviz(n=50)
+    assert data.posterior["x1"].shape == (1, 50)
+    assert "log_evidence" in data.attrs

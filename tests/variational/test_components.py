@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from tests.variational.support import gaussian_gp
+
+from sparing.variational.components import next_n_components, prune
+from sparing.variational.elbo import evaluate_elbo
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.settings import VariationalSettings
+
+SETTINGS = VariationalSettings()
+
+
+@pytest.mark.parametrize(
+    ("improving", "stable", "pruned", "expected"),
+    [
+        (False, False, False, 5),
+        (True, False, False, 6),
+        (False, True, False, 7),
+        (True, True, False, 8),
+        (True, True, True, 5),
+    ],
+)
+def test_adding(improving, stable, pruned, expected):
+    found = next_n_components(
+        5, improving=improving, stable=stable, pruned_recently=pruned, n_training=1000
+    )
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("n_training", "expected"), [(8, 4), (27, 9), (26, 8), (1000, 100), (999, 99)]
+)
+def test_cap_is_the_power_two_thirds(n_training, expected):
+    found = 1
+    for _ in range(100):
+        found = next_n_components(
+            found, improving=True, stable=True, pruned_recently=False, n_training=n_training
+        )
+    assert found == expected
+
+
+def test_never_falls_below_the_current_number():
+    found = next_n_components(9, improving=True, stable=True, pruned_recently=False, n_training=8)
+    assert found == 9
+
+
+def setting_for_pruning(light_mean):
+    gp = gaussian_gp(np.zeros(2), np.ones(2), 40, 1)
+    mixture = GaussianMixture([0.991, 0.009], [[0.0, 0.0], light_mean], [1.0, 1.0], [1.0, 1.0])
+    return gp, mixture
+
+
+def test_negligible_component_goes():
+    gp, mixture = setting_for_pruning([0.1, 0.0])
+    smaller, n_pruned = prune(mixture, gp, SETTINGS, np.random.default_rng(0))
+    assert n_pruned == 1
+    np.testing.assert_array_equal(smaller.means, [[0.0, 0.0]])
+    assert smaller.weights == pytest.approx([1.0])
+
+
+def test_light_component_that_carries_elbo_stays():
+    # A light component beside a heavy one that is far too narrow: most of the entropy is its own.
+    gp, _ = setting_for_pruning([0.0, 0.0])
+    mixture = GaussianMixture([0.991, 0.009], [[0.0, 0.0], [0.0, 0.0]], [0.01, 1.0], [1.0, 1.0])
+    generator = np.random.default_rng(1)
+    before = evaluate_elbo(mixture, gp, 2**14, generator).value
+    after = evaluate_elbo(mixture.without(1), gp, 2**14, generator).value
+    assert before - after > 2.0 * SETTINGS.pruning_tolerance
+    assert prune(mixture, gp, SETTINGS, np.random.default_rng(0))[1] == 0
+
+
+def test_component_above_the_threshold_stays_even_if_useless():
+    gp, mixture = setting_for_pruning([0.0, 0.0])
+    heavier = GaussianMixture([0.98, 0.02], mixture.means, mixture.scales, mixture.lengths)
+    assert prune(heavier, gp, SETTINGS, np.random.default_rng(0))[1] == 0
+
+
+def test_harmful_component_goes_however_large_the_gain():
+    gp, mixture = setting_for_pruning([40.0, 0.0])
+    smaller, n_pruned = prune(mixture, gp, SETTINGS, np.random.default_rng(0))
+    assert (n_pruned, smaller.n_components) == (1, 1)
+
+
+def test_pruning_leaves_one_component():
+    gp = gaussian_gp(np.zeros(2), np.ones(2), 40, 1)
+    n = 110
+    mixture = GaussianMixture(np.full(n, 1.0 / n), np.zeros((n, 2)), np.ones(n), np.ones(2))
+    eager = VariationalSettings(min_weight=2.0, pruning_tolerance=1e9, n_comparison_samples=4)
+    smaller, n_pruned = prune(mixture, gp, eager, np.random.default_rng(0))
+    assert (smaller.n_components, n_pruned) == (1, n - 1)
+    quick = VariationalSettings(n_comparison_samples=4)
+    kept, n_kept = prune(mixture, gp, quick, np.random.default_rng(0))
+    # Of 110 equal and identical ones, pruning stops once the rest have grown to w_min.
+    assert kept.weights.min() >= SETTINGS.min_weight
+    assert kept.n_components == n - n_kept == 100
+
+
+def test_same_seed_same_pruning():
+    gp, _ = setting_for_pruning([0.0, 0.0])
+    generator = np.random.default_rng(2)
+    weights = generator.dirichlet(np.full(30, 0.3)) + 1e-6
+    mixture = GaussianMixture(
+        weights / weights.sum(), generator.normal(size=(30, 2)), np.full(30, 0.8), np.ones(2)
+    )
+    one, _ = prune(mixture, gp, SETTINGS, np.random.default_rng(3))
+    other, _ = prune(mixture, gp, SETTINGS, np.random.default_rng(3))
+    np.testing.assert_array_equal(one.means, other.means)
+    assert 1 < one.n_components < 30
