@@ -20,7 +20,7 @@ from rich.table import Table
 from scipy import stats
 from scipy.integrate import trapezoid
 
-from sparing.inference import infer
+from sparing.driver import infer
 from sparing.linear_algebra import Array
 from sparing.plots import (
     GREY,

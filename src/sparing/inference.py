@@ -35,6 +35,7 @@ from sparing.step import (
     fit_posterior,
     initial_state,
     n_new_points,
+    preferred,
     propose,
     train_surrogate,
     whitening_candidate,
@@ -286,7 +287,7 @@ class Inference:
         candidate = whitening_candidate(state, solution, settings)
         if candidate is not None:
             with self._phase("whitening"):
-                solution = self._better_of(solution, candidate)
+                solution = preferred(solution, self._whitened(solution, candidate), settings)
         with self._phase("assessment"):
             self._state = complete_iteration(
                 state,
@@ -306,15 +307,12 @@ class Inference:
         self._n_since_refit = 0
         self._write_timings()
 
-    def _better_of(self, solution: Solution, candidate: ParameterTransform) -> Solution:
-        """The solution in the candidate's coordinates, if its ELBO gains enough."""
-        assert self.settings.whitening is not None
+    def _whitened(self, solution: Solution, candidate: ParameterTransform) -> Solution:
+        """The same iteration in the candidate's coordinates."""
         state, settings, streams = self._state, self.settings, self._streams
         gp = train_surrogate(state, candidate, self._log.usable(), settings, streams)
         start = carry_over(solution.mixture, solution.transform, candidate)
-        other = fit_posterior(state, candidate, start, gp, settings, streams)
-        gain = other.elbo.value - solution.elbo.value
-        return other if gain >= settings.whitening.minimal_gain else solution
+        return fit_posterior(state, candidate, start, gp, settings, streams)
 
     def _finish(self, reason: StopReason) -> None:
         self._stop_reason = reason

@@ -125,7 +125,7 @@ class Posterior:
             self.mixture.weights,
             self.mixture.means @ matrix[index, :, None] + offset[index],
             self.mixture.scales,
-            np.array([np.linalg.norm(matrix[index] * self.mixture.lengths)]),
+            np.sqrt(np.sum((matrix[[index]] * self.mixture.lengths) ** 2, axis=1)),
         )
         s = self.transform.standardised(rows)[:, index, None]
         g = self.transform.coordinates[index]

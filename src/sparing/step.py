@@ -258,12 +258,20 @@ def whitening_candidate(
     return state.transform.whitened(solution.mixture.mean, matrix)
 
 
+def preferred(current: Solution, whitened: Solution, settings: Settings) -> Solution:
+    """The whitened solution where its ELBO gains enough, else the current one."""
+    if settings.whitening is None:
+        return current
+    gain = whitened.elbo.value - current.elbo.value
+    return whitened if gain >= settings.whitening.minimal_gain else current
+
+
 def carry_over(
     mixture: GaussianMixture, old: ParameterTransform, new: ParameterTransform
 ) -> GaussianMixture:
     """The mixture in new coordinates; of the components' covariances only the diagonal is kept."""
     linear, offset = _change_of_coordinates(old, new)
-    lengths = np.linalg.norm(linear * mixture.lengths, axis=1)
+    lengths = np.sqrt(np.sum((linear * mixture.lengths) ** 2, axis=1))
     return GaussianMixture(
         mixture.weights, mixture.means @ linear.T + offset, mixture.scales, lengths
     )

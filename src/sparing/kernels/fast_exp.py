@@ -59,6 +59,7 @@ def fast_exp(x):
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    power_of_two = _float_from_bits((np.int64(k) + 1023) << 52)
+    bits = (np.int64(k) + 1023) << 52
+    power_of_two = _float_from_bits(bits)  # pyright: ignore[reportCallIssue]
     value = 0.0 if x < SMALLEST_ARGUMENT else p * power_of_two
     return value if x == x else x  # NaN stays NaN: the clipping above would hide it
