@@ -51,6 +51,8 @@ def test_a_proposal_that_is_too_narrow_falls_back_to_the_bound():
     assert evidence.pareto_k > 0.7
     assert not evidence.corrected
     assert evidence.log_evidence == elbo.value
+    exact = 1.5 * np.log(2 * np.pi)
+    assert evidence.sd > 0.5 * (exact - elbo.value) > 10 * elbo.sd  # the gap is in the error
 
 
 def test_the_paper_returns_the_bound():

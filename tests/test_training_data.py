@@ -1,8 +1,9 @@
 """From the log to the surrogate's training set."""
 
 import numpy as np
+import pytest
 
-from sparing.evaluation_log import EvaluationLog, Status
+from sparing.evaluation_log import Evaluation, EvaluationLog, Status
 from sparing.parameter_transform import BoundedMap, ParameterTransform
 from sparing.problem import Problem
 from sparing.training_data import NoiseShaping, training_set, trimmed_indices, working_values
@@ -16,7 +17,7 @@ def log_of(values):
     generator = np.random.default_rng(1)
     for value in values:
         x = np.array([generator.uniform(0.1, 0.9), generator.normal()])
-        log.append(x, value, Status.OK, 0.1)
+        log.append(Evaluation(len(log), x, value, Status.OK, 0.1))
     return log
 
 
@@ -40,8 +41,9 @@ def test_trimming_leaves_enough_to_train_on():
 
 def test_failed_evaluations_do_not_train():
     log = log_of([-1.0, -2.0])
-    log.append(np.array([0.5, 0.0]), np.nan, Status.FAILED, 0.0, "boom")
-    log.append(np.array([0.5, 0.0]), -np.inf, Status.OUT_OF_SUPPORT, 0.0)
+    point = np.array([0.5, 0.0])
+    log.append(Evaluation(2, point, np.nan, Status.FAILED, 0.0, "boom"))
+    log.append(Evaluation(3, point, -np.inf, Status.OUT_OF_SUPPORT, 0.0))
     assert len(training_set(log.usable(), TRANSFORM, None).values) == 2
     assert len(log.unusable()) == 2
 
@@ -55,6 +57,8 @@ def test_noise_grows_with_depth_and_only_there():
 def test_the_log_keeps_its_own_copy_of_x():
     log = EvaluationLog()
     x = np.zeros(2)
-    log.append(x, 0.0, Status.OK, 0.0)
+    log.append(Evaluation(0, x, 0.0, Status.OK, 0.0))
     x[0] = 5.0
     assert log[0].x[0] == 0.0
+    with pytest.raises(ValueError, match="cannot follow"):
+        log.append(Evaluation(5, x, 0.0, Status.OK, 0.0))

@@ -23,6 +23,8 @@ class Status(enum.Enum):
     OK = "ok"
     OUT_OF_SUPPORT = "out of support"  # the target returned -inf: density zero there
     FAILED = "failed"  # it raised, or returned something that is not a log density
+    TIMED_OUT = "timed out"  # it took longer than the limit and was ended
+    ABANDONED = "abandoned"  # nobody will report it any more
 
     def __str__(self) -> str:
         return self.value
@@ -38,13 +40,18 @@ class Proposal:
     identifier: int
     x: Array
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", read_only(self.x))
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """One evaluation of the target: ``x`` (D,) in the user's coordinates, and what it gave.
 
-    ``value`` is the log joint density; NaN when the evaluation failed, -inf out of support.
-    ``duration`` is in seconds (NaN when the caller did not time it).
+    ``value`` is the log joint density; NaN when there is none, -inf out of support.
+    ``duration`` is in seconds, ``started`` and ``ended`` are Unix times (NaN when the caller did
+    not time it). ``identifier`` is that of the proposal it answers, None for a point the user
+    evaluated on their own.
     """
 
     index: int
@@ -53,11 +60,26 @@ class Evaluation:
     status: Status
     duration: float
     message: str = ""
+    traceback: str = ""
+    identifier: int | None = None
+    started: float = math.nan
+    ended: float = math.nan
+    worker: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", read_only(self.x))
 
     @property
     def usable(self) -> bool:
         """Whether the value can train the surrogate."""
         return self.status is Status.OK and math.isfinite(self.value)
+
+
+def read_only(x: Array) -> Array:
+    """A copy of the point that nobody can change by accident."""
+    point = np.array(x, dtype=np.float64)
+    point.setflags(write=False)
+    return point
 
 
 class EvaluationLog(Sequence[Evaluation]):
@@ -66,15 +88,11 @@ class EvaluationLog(Sequence[Evaluation]):
     def __init__(self) -> None:
         self._evaluations: list[Evaluation] = []
 
-    def append(
-        self, x: Array, value: float, status: Status, duration: float, message: str = ""
-    ) -> Evaluation:
-        """Record one evaluation and return its entry."""
-        point = np.array(x, dtype=np.float64)
-        point.setflags(write=False)
-        entry = Evaluation(len(self), point, float(value), status, float(duration), message)
-        self._evaluations.append(entry)
-        return entry
+    def append(self, evaluation: Evaluation) -> None:
+        """Add the next evaluation; its index must be the log's length."""
+        if evaluation.index != len(self):
+            raise ValueError(f"evaluation {evaluation.index} cannot follow {len(self) - 1}")
+        self._evaluations.append(evaluation)
 
     def usable(self) -> tuple[Evaluation, ...]:
         """The evaluations that can train the surrogate."""

@@ -70,8 +70,12 @@ def estimate_evidence(
     log_mean = float(logsumexp(smoothed) - np.log(len(smoothed)))
     relative = np.exp(smoothed - log_mean)
     effective = float(len(relative) / np.mean(relative**2))
-    if not (np.isfinite(log_mean) and pareto_k <= settings.largest_pareto_k):
+    if not np.isfinite(log_mean):
         return Evidence(elbo.value, elbo.sd, False, pareto_k, effective)
+    if pareto_k > settings.largest_pareto_k:
+        # What the correction would have been is not reliable, but it is the size of the gap.
+        sd = float(np.hypot(elbo.sd, log_mean - elbo.value))
+        return Evidence(elbo.value, sd, False, pareto_k, effective)
     monte_carlo_sd = float(np.std(relative) / np.sqrt(len(relative)))
     return Evidence(log_mean, float(np.hypot(elbo.sd, monte_carlo_sd)), True, pareto_k, effective)
 

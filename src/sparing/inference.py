@@ -151,7 +151,16 @@ class Inference:
             status, message = classify(float(value))
         number = math.nan if status is Status.FAILED or value is None else float(value)
         del self._pending[proposal.identifier]
-        entry = self._log.append(proposal.x, number, status, duration, message)
+        entry = Evaluation(
+            index=len(self._log),
+            x=proposal.x,
+            value=number,
+            status=status,
+            duration=duration,
+            message=message,
+            identifier=proposal.identifier,
+        )
+        self._log.append(entry)
         self._n_since_refit += 1
         if self._live_surrogate is not None:
             with self._phase("active sampling"):
@@ -218,7 +227,7 @@ class Inference:
             for pending in self._pending.values():
                 surrogate = self._fantasise(surrogate, pending.x)
             x = propose(self._state, surrogate, identifier, self.settings, self._streams)
-        proposal = Proposal(identifier, np.array(x))
+        proposal = Proposal(identifier, x)
         self._n_proposed += 1
         self._pending[identifier] = proposal
         return proposal

@@ -166,9 +166,7 @@ def test_appending_a_duplicate_without_noise_falls_back_to_jitter():
     assert gp.jitter[0] == 0.0
     longer = append_point(gp, training.inputs[3], training.values[3])
     assert longer.jitter[0] > 0.0
-    np.testing.assert_allclose(
-        predict(longer, training.inputs)[0], training.values, rtol=1e-6
-    )
+    np.testing.assert_allclose(predict(longer, training.inputs)[0], training.values, rtol=1e-6)
 
 
 def stretch(training: TrainingSet, factor: float, offset: float) -> TrainingSet:

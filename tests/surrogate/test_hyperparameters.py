@@ -90,9 +90,7 @@ def test_default_bounds_noise_and_mean_maximum():
 def test_log_density_is_student_within_the_bounds():
     prior = some_prior()
     psi = np.array([1.0, 0.3, 1.5, -2.0, 4.0, 0.0])
-    expected = sum(
-        stats.t(3, prior.location[i], prior.scale[i]).logpdf(psi[i]) for i in (0, 2, 3)
-    )
+    expected = sum(stats.t(3, prior.location[i], prior.scale[i]).logpdf(psi[i]) for i in (0, 2, 3))
     assert prior.log_density(psi) == pytest.approx(expected, rel=1e-12)
 
 

@@ -7,6 +7,7 @@ from scipy import stats
 from sparing.surrogate.covariance import cross_covariance, gram_matrix, scaled_transpose
 from sparing.surrogate.layout import Hyperparameters, Layout
 from sparing.surrogate.mean import (
+    mean_jacobian,
     negative_quadratic_mean,
     scaled_offsets,
     weighted_mean_gradient,
@@ -46,9 +47,7 @@ def test_gram_matrix_is_the_cross_covariance_with_itself():
 
 
 def test_mean_is_the_negative_quadratic_of_the_paper():
-    expected = [
-        -3.0 - 0.5 * ((x - 0.2) ** 2 / 1.5**2 + (y + 0.4) ** 2 / 0.7**2) for x, y in POINTS
-    ]
+    expected = [-3.0 - 0.5 * ((x - 0.2) ** 2 / 1.5**2 + (y + 0.4) ** 2 / 0.7**2) for x, y in POINTS]
     np.testing.assert_allclose(negative_quadratic_mean(SAMPLE, POINTS), expected)
 
 
@@ -66,6 +65,7 @@ def test_mean_gradient_by_finite_differences():
         numeric.append((weighted_mean(psi + step) - weighted_mean(psi - step)) / 2e-6)
     gradient = weighted_mean_gradient(SAMPLE, scaled_offsets(SAMPLE, POINTS), weights)
     np.testing.assert_allclose(gradient, numeric, rtol=1e-7)
+    np.testing.assert_allclose(mean_jacobian(SAMPLE, POINTS) @ weights, numeric, rtol=1e-7)
 
 
 def test_layout_of_the_hyperparameter_vector():

@@ -43,16 +43,19 @@ def test_map_is_a_stationary_point_or_at_a_bound(dimension, n, preset):
     training = training_set(dimension, n)
     prior = empirical_bayes_prior(training, np.ones(dimension), settings)
     psi = fit_map(training, prior, settings, np.random.default_rng(0))
-    gradient = log_marginal_likelihood_and_gradient(training, psi)[1] + prior.gradient(psi)
-    at_lower = (psi <= prior.lower + 1e-9) & (gradient < 0.0)
-    at_upper = (psi >= prior.upper - 1e-9) & (gradient > 0.0)
-    interior = gradient[~(at_lower | at_upper)]
-    # Curvatures are of order one to a thousand: the point is within 0.05 of the optimum.
-    assert np.abs(interior).max() < 0.05
-    start = np.abs(prior.gradient(prior.location)).max() + np.abs(
-        log_marginal_likelihood_and_gradient(training, prior.location)[1]
-    )
-    assert np.abs(interior).max() < 1e-2 * start.max()
+
+    def gradient(point):
+        return log_marginal_likelihood_and_gradient(training, point)[1] + prior.gradient(point)
+
+    slope = gradient(psi)
+    at_lower = (psi <= prior.lower + 1e-9) & (slope < 0.0)
+    at_upper = (psi >= prior.upper - 1e-9) & (slope > 0.0)
+    for index in np.flatnonzero(~(at_lower | at_upper)):
+        step = np.zeros_like(psi)
+        step[index] = 1e-5
+        curvature = (gradient(psi - step) - gradient(psi + step))[index] / 2e-5
+        # What moving this entry alone could still gain, in nats.
+        assert 0.5 * slope[index] ** 2 / max(abs(curvature), 0.1) < 0.02
 
 
 def test_no_perturbation_of_the_map_is_better():

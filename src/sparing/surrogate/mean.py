@@ -42,3 +42,10 @@ def weighted_mean_gradient(
     gradient[1 : dimension + 1] = (weights @ offsets) / hyperparameters.mean_scales
     gradient[dimension + 1 :] = weights @ (offsets * offsets)
     return gradient
+
+
+def mean_jacobian(hyperparameters: Hyperparameters, inputs: Array) -> Array:
+    """dm(x_p) / d [m_0, x_m 1..D, log omega_1..D], one entry per row, (2D + 1, n)."""
+    offsets = scaled_offsets(hyperparameters, inputs)
+    slope = offsets / hyperparameters.mean_scales
+    return np.vstack([np.ones(inputs.shape[0]), slope.T, (offsets * offsets).T])

@@ -16,10 +16,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
-from sparing.linear_algebra import Array
+from sparing.linear_algebra import Array, solve_lower_rows
 from sparing.slice_sampling import SliceBox, slice_sample
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
+    factorise_covariance,
     log_marginal_likelihood,
     log_marginal_likelihood_and_gradient,
 )
@@ -28,8 +29,9 @@ from sparing.surrogate.hyperparameters import (
     SurrogateSettings,
     high_posterior_density_set,
 )
-from sparing.surrogate.layout import Layout
+from sparing.surrogate.layout import Hyperparameters, Layout
 from sparing.surrogate.log_posterior import HyperparameterPosterior
+from sparing.surrogate.mean import mean_jacobian
 
 # Stands in for an objective that overflowed: large, yet safe in the line search's arithmetic.
 HUGE_OBJECTIVE = 1e100
@@ -39,6 +41,9 @@ PERTURBATION = 1.0
 # n, and hyperparameters matter to two digits at most.
 RELATIVE_TOLERANCE = 1e-9
 GRADIENT_TOLERANCE = 1e-4
+# Evaluations per round of an ascent, and the gain in nats below which no further round follows.
+ROUND_EVALUATIONS = 60
+SMALLEST_GAIN = 0.01
 
 
 def fit_map(
@@ -50,29 +55,50 @@ def fit_map(
 ) -> Array:
     """The maximum a posteriori psi, (3D + 3,); previous: earlier samples, (S0, 3D + 3)."""
     offset, training, prior = _shift(training, prior)
-    units = _units(prior)
     candidates = _starting_points(training, prior, settings, generator, previous, offset)
     scores = np.array([_log_posterior(training, prior, psi) for psi in candidates])
     best_psi, best_score = candidates[int(np.argmax(scores))], float(scores.max())
-    objective = _negative_log_posterior(training, prior, units)
     for index in np.argsort(-scores, kind="stable")[: settings.n_map_starts]:
-        found = minimize(
-            objective,
-            candidates[index] / units,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=np.column_stack([prior.lower / units, prior.upper / units]),
-            options={
-                "maxfun": settings.n_map_evaluations,
-                "ftol": RELATIVE_TOLERANCE,
-                "gtol": GRADIENT_TOLERANCE,
-            },
-        )
-        psi = prior.clip(np.asarray(found.x) * units)
+        psi = _ascend(training, prior, settings, candidates[index])
         score = _log_posterior(training, prior, psi)
         if score > best_score:
             best_psi, best_score = psi, score
     return _shift_psi(best_psi, offset)
+
+
+def _ascend(
+    training: TrainingSet, prior: HyperparameterPrior, settings: SurrogateSettings, psi: Array
+) -> Array:
+    """Climb from psi by L-BFGS-B in rounds, each rescaled to the curvature where it starts.
+
+    Without noise the likelihood is up to 1e6 times stiffer in the mean function than in the rest,
+    and stiff where the fit ends rather than where it starts. At D = 6, n = 100 on a smooth target
+    three rounds of 60 evaluations reach what one round of 400 misses by tens of nats.
+    """
+    units = _units(prior)
+    score = _log_posterior(training, prior, psi)
+    for _ in range(math.ceil(settings.n_map_evaluations / ROUND_EVALUATIONS)):
+        found = minimize(
+            _negative_log_posterior(training, prior, units),
+            psi / units,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.column_stack([prior.lower / units, prior.upper / units]),
+            options={
+                "maxfun": ROUND_EVALUATIONS,
+                "ftol": RELATIVE_TOLERANCE,
+                "gtol": GRADIENT_TOLERANCE,
+            },
+        )
+        risen = prior.clip(np.asarray(found.x) * units)
+        new_score = _log_posterior(training, prior, risen)
+        gain = new_score - score
+        if gain > 0.0:
+            psi, score = risen, new_score
+        if gain < SMALLEST_GAIN:
+            break
+        units = _curvature_units(training, prior, psi)
+    return psi
 
 
 def sample_posterior(
@@ -123,6 +149,21 @@ def _units(prior: HyperparameterPrior) -> Array:
     location = layout.mean_location
     # The bounds of x_m are three extents of the data apart.
     units[location] = (prior.upper[location] - prior.lower[location]) / 30.0
+    return units
+
+
+def _curvature_units(training: TrainingSet, prior: HyperparameterPrior, psi: Array) -> Array:
+    """_units, made no longer than the likelihood's own scale along each of the mean's entries.
+
+    The scale is H_ii^(-1/2) with the Gauss-Newton curvature H = J^T A^-1 J, J = dm(X) / d psi.
+    """
+    sample = Hyperparameters.from_vector(psi)
+    lower = factorise_covariance(training, sample).lower
+    half = solve_lower_rows(lower, mean_jacobian(sample, training.inputs))
+    units = _units(prior)
+    mean = slice(Layout.of(psi).mean_maximum, None)
+    curvature = np.maximum((half * half).sum(axis=1), np.finfo(np.float64).tiny)
+    units[mean] = np.minimum(units[mean], 1.0 / np.sqrt(curvature))
     return units
 
 
