@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparing.kernels.compilation import inline, kernel, warm_up
+from sparing.kernels.compilation import inline, inlined, kernel, warm_up
 from sparing.kernels.expected_log_joint import expected_log_joint_and_gradient
 from sparing.kernels.mixture import entropy_and_gradient
 
@@ -106,6 +106,12 @@ def add_penalty_gradient(phi, weights, means, bounds, penalties, gradient):
     return penalty
 
 
+_unpack_parameters = inlined(unpack_parameters)
+_add_penalty_gradient = inlined(add_penalty_gradient)
+_expected_log_joint_and_gradient = inlined(expected_log_joint_and_gradient)
+_entropy_and_gradient = inlined(entropy_and_gradient)
+
+
 @inline
 def _objective_and_gradient(
     phi, weights, means, scales, lengths, inputs, alpha, hyperparameters, normals, first,
@@ -113,14 +119,14 @@ def _objective_and_gradient(
 ):  # fmt: skip
     """F(φ) and its gradient; parts holds the scratch gradients of the two terms."""
     n_components, n_dimensions = means.shape
-    unpack_parameters(phi, weights, means, scales, lengths)
+    _unpack_parameters(phi, weights, means, scales, lengths)
     joint_means, joint_scales, joint_lengths, joint_weights = parts[0]
     entropy_means, entropy_scales, entropy_lengths, entropy_weights = parts[1]
-    value = expected_log_joint_and_gradient(
+    value = _expected_log_joint_and_gradient(
         weights, means, scales, lengths, inputs, alpha, hyperparameters,
         joint_means, joint_scales, joint_lengths, joint_weights,
     )  # fmt: skip
-    value += entropy_and_gradient(
+    value += _entropy_and_gradient(
         weights, means, scales, lengths, normals, first, n_samples, n_fresh,
         entropy_means, entropy_scales, entropy_lengths, entropy_weights,
     )  # fmt: skip
@@ -141,7 +147,7 @@ def _objective_and_gradient(
     for k in range(n_components):  # Jacobian of the softmax: dw_j / dη_k = w_j (δ_jk - w_k)
         slope = joint_weights[k] + entropy_weights[k]
         gradient[position + k] = weights[k] * (slope - mean_slope)
-    value -= add_penalty_gradient(phi, weights, means, bounds, penalties, gradient)
+    value -= _add_penalty_gradient(phi, weights, means, bounds, penalties, gradient)
     if optimise_weights == 0:
         gradient[position:] = 0.0
     return value
@@ -286,6 +292,10 @@ def maximise_objective(
 
 @warm_up
 def _warm_up() -> None:
+    phi, weights, means = np.zeros(4), np.ones(1), np.zeros((1, 1))
+    unpack_parameters(phi, weights, means, np.ones(1), np.ones(1))
+    penalties = np.zeros(len(PENALTY_FIELDS))
+    add_penalty_gradient(phi, weights, means, np.zeros((4, 1)), penalties, np.zeros(4))
     maximise_objective(
         np.zeros(4),
         1,
