@@ -1,6 +1,6 @@
 """What a run returns, chosen from its history (Section 3.7).
 
-q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (Eq. 7)
+q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (Eq. 8)
 """
 
 from __future__ import annotations

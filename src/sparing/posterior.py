@@ -1,6 +1,6 @@
 """The variational posterior in the user's coordinates.
 
-    q(u)   mixture over working coordinates u (Eq. 5)
+    q(u)   mixture over working coordinates u (Eq. 6)
     g      the map from the user's x to u, with |du/dx| = exp(-log_jacobian(u))
 
 so that the density of x is q(g(x)) exp(-log_jacobian(g(x))).

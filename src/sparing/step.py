@@ -232,12 +232,12 @@ def _n_components(state: State, n_training: int, settings: Settings) -> int:
     if state.warm_up:
         return INITIAL_COMPONENTS
     elcbo = [info.elcbo for info in state.history]
-    recent = state.history[-settings.stopping.n_recent :]
+    last_pruned = max((info.iteration for info in state.history if info.n_pruned > 0), default=-99)
     return next_n_components(
         state.mixture.n_components,
         improving=is_improving(elcbo, settings.stopping),
-        stable=bool(recent) and recent[-1].reliability < 1.0,
-        pruned_recently=bool(recent) and recent[-1].n_pruned > 0,
+        stable=bool(state.history) and state.history[-1].reliability < 1.0,
+        iterations_since_pruning=state.iteration + 1 - last_pruned,
         n_training=n_training,
     )
 

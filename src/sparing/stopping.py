@@ -3,7 +3,7 @@
 Notation
     rho_1, rho_2, rho_3   reliability features: change of the ELBO, its uncertainty, change of q
     rho(t)                reliability index, their mean; rho <~ 1 suggests a stable solution
-    ELCBO                 ELBO - beta_lcb sd (Eq. 7)
+    ELCBO                 ELBO - beta_lcb sd (Eq. 8)
 
 Everything here reads the history as plain sequences of numbers, newest last.
 """

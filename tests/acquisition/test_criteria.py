@@ -51,7 +51,7 @@ def test_a_us_and_a_pro_are_the_products_they_are_defined_as():
     np.testing.assert_allclose(a_pro, log_prospective(variance, np.log(q), mean), rtol=1e-10)
 
 
-def test_regularisation_is_eq_s19():
+def test_regularisation_is_eq_s22():
     variance = np.array([1e-6, 5e-5, 1e-4, 1.0])
     factor = np.exp(log_regularisation(variance, 1e-4))
     np.testing.assert_allclose(factor, [np.exp(-99.0), np.exp(-1.0), 1.0, 1.0])

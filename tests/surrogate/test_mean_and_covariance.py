@@ -26,7 +26,7 @@ POINTS = GENERATOR.normal(size=(7, 2))
 
 
 def test_covariance_is_the_rescaled_gaussian_of_the_paper():
-    """Eq. S8, literally: sigma_f^2 Lambda N(x; x', Sigma_ell)."""
+    """Eq. S10, literally: sigma_f^2 Lambda N(x; x', Sigma_ell)."""
     normalisation = (2.0 * np.pi) ** (2 / 2) * SAMPLE.lengths.prod()
     expected = [
         [

@@ -11,18 +11,24 @@ SETTINGS = VariationalSettings()
 
 
 @pytest.mark.parametrize(
-    ("improving", "stable", "pruned", "expected"),
+    ("improving", "stable", "since_pruning", "expected"),
     [
-        (False, False, False, 5),
-        (True, False, False, 6),
-        (False, True, False, 7),
-        (True, True, False, 8),
-        (True, True, True, 5),
+        (False, False, 99, 5),
+        (True, False, 99, 6),
+        (False, True, 99, 7),
+        (True, True, 99, 8),
+        (True, True, 1, 5),  # pruned in the last iteration: nothing is added
+        (True, True, 2, 6),  # pruned recently: no extra ones
+        (True, True, 5, 8),
     ],
 )
-def test_adding(improving, stable, pruned, expected):
+def test_adding(improving, stable, since_pruning, expected):
     found = next_n_components(
-        5, improving=improving, stable=stable, pruned_recently=pruned, n_training=1000
+        5,
+        improving=improving,
+        stable=stable,
+        iterations_since_pruning=since_pruning,
+        n_training=1000,
     )
     assert found == expected
 
@@ -34,13 +40,15 @@ def test_cap_is_the_power_two_thirds(n_training, expected):
     found = 1
     for _ in range(100):
         found = next_n_components(
-            found, improving=True, stable=True, pruned_recently=False, n_training=n_training
+            found, improving=True, stable=True, iterations_since_pruning=99, n_training=n_training
         )
     assert found == expected
 
 
 def test_never_falls_below_the_current_number():
-    found = next_n_components(9, improving=True, stable=True, pruned_recently=False, n_training=8)
+    found = next_n_components(
+        9, improving=True, stable=True, iterations_since_pruning=99, n_training=8
+    )
     assert found == 9
 
 

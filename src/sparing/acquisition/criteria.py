@@ -2,7 +2,7 @@
 
 Notation
     q(x)      current variational posterior, working coordinates
-    f(x)      posterior mean of the surrogate at x, marginal over hyperparameters (Eq. 9)
+    f(x)      posterior mean of the surrogate at x, marginal over hyperparameters (Eq. 10)
     V(x)      posterior variance of the surrogate at x, likewise
     X         candidates, (m, D)
 
@@ -38,12 +38,12 @@ def log_uncertainty(variance: Array, log_q: Array) -> Array:
 
 
 def log_prospective(variance: Array, log_q: Array, mean: Array) -> Array:
-    """Log of a_pro(x) = V(x) q(x) exp(f(x)) (Section 3.3, Eq. 8)."""
+    """Log of a_pro(x) = V(x) q(x) exp(f(x)) (Section 3.3, Eq. 9)."""
     return _log(variance) + log_q + mean
 
 
 def log_regularisation(variance: Array, variance_floor: float) -> Array:
-    """Log of the factor of Eq. S19: -(V_reg / V - 1) where V < V_reg, else 0."""
+    """Log of the factor of Eq. S22: -(V_reg / V - 1) where V < V_reg, else 0."""
     safe = np.maximum(variance, np.finfo(float).tiny)
     with np.errstate(over="ignore"):
         return np.where(variance < variance_floor, 1.0 - variance_floor / safe, 0.0)
@@ -51,7 +51,7 @@ def log_regularisation(variance: Array, variance_floor: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class UncertaintySampling:
-    """a_us or a_pro with the regularisation of Eq. S19."""
+    """a_us or a_pro with the regularisation of Eq. S22."""
 
     rule: UncertaintyRule
     gp: GaussianProcess

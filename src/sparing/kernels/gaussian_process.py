@@ -3,7 +3,7 @@
 Notation
     z        inputs divided by their length scales, x / ell. Training inputs come transposed,
              (D, n), so that the innermost loops run along contiguous points and vectorise
-    variance sigma_f^2, the covariance at zero distance (Eq. S8)
+    variance sigma_f^2, the covariance at zero distance (Eq. S10)
     K        sigma_f^2 exp(-|z_p - z_q|^2 / 2), (n, n)
     A        K + noise on the diagonal, (n, n)
     alpha    A^-1 (y - m), (n,)
@@ -19,7 +19,7 @@ from sparing.kernels.fast_exp import fast_exp
 
 @kernel
 def fill_gram_matrix(z, variance, gram):
-    """Write K (Eq. S8) into gram, both triangles."""
+    """Write K (Eq. S10) into gram, both triangles."""
     dimension, n = z.shape
     for p in range(n):
         row = gram[p]

@@ -1,4 +1,4 @@
-"""The squared exponential covariance function (Eq. S8).
+"""The squared exponential covariance function (Eq. S10).
 
     kappa(x, x') = sigma_f^2 exp(-1/2 sum_i (x_i - x'_i)^2 / ell_i^2)
 

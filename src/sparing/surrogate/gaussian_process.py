@@ -160,7 +160,7 @@ def predict_each(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
 
 
 def predict(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
-    """Latent mean and variance marginalised over the hyperparameter samples, (m,) each (Eq. 9)."""
+    """Latent mean and variance marginalised over the hyperparameter samples, (m,) each (Eq. 10)."""
     means, variances = predict_each(gp, queries)
     variance = variances.mean(axis=0)
     if gp.n_samples > 1:

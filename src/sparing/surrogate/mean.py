@@ -1,4 +1,4 @@
-"""The negative quadratic mean function (Eq. 6).
+"""The negative quadratic mean function (Eq. 7).
 
     m(x) = m_0 - 1/2 sum_i (x_i - x_m,i)^2 / omega_i^2
 

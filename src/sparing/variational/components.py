@@ -18,17 +18,23 @@ from sparing.variational.entropy import entropy_from_noise
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.settings import VariationalSettings
 
+# "Recently" in the rule for two extra components: n_recent of Section 3.6.
+RECENT_ITERATIONS = 4
+
 
 def next_n_components(
-    current: int, *, improving: bool, stable: bool, pruned_recently: bool, n_training: int
+    current: int, *, improving: bool, stable: bool, iterations_since_pruning: int, n_training: int
 ) -> int:
-    """K of the next iteration: one more while improving, two more when stable.
+    """K of the next iteration (Section 3.6), at most n^(2/3); it never falls here.
 
-    Nothing is added after pruning, and nothing beyond n^(2/3); K never falls here.
+    One more while the solution improves and nothing was pruned in the last iteration; two more
+    when it is stable and nothing was pruned recently.
     """
-    if pruned_recently:
-        return current
-    wanted = current + (1 if improving else 0) + (2 if stable else 0)
+    wanted = current
+    if improving and iterations_since_pruning > 1:
+        wanted += 1
+    if stable and iterations_since_pruning > RECENT_ITERATIONS:
+        wanted += 2
     largest = math.floor(n_training ** (2.0 / 3.0) + 1e-9)  # 8^(2/3) rounds to just below 4
     return max(current, min(wanted, largest))
 
