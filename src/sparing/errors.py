@@ -47,6 +47,47 @@ class InvalidValueError(TargetError):
     """One evaluation gave something that is no log density: NaN, +inf, None, an array..."""
 
 
+class StoreError(SparingError):
+    """A store of evaluations that cannot be opened, read or written; the message says what to do."""
+
+
+class StoreMismatchError(StoreError):
+    """A run directory that belongs to another problem; ``differences`` has every key that differs.
+
+    Each difference is (dotted key, stored value, value given now) as text.
+    """
+
+    def __init__(self, path: str, differences: Iterable[tuple[str, str, str]]) -> None:
+        self.path = path
+        self.differences: tuple[tuple[str, str, str], ...] = tuple(differences)
+        lines = [f"  - {key}: {stored} there, {now} now" for key, stored, now in self.differences]
+        heading = f"{path} holds a run of another problem (give another directory, or undo this):"
+        super().__init__("\n".join([heading, *lines]))
+
+    def __reduce__(self) -> tuple[type[StoreMismatchError], tuple[object, ...]]:
+        return type(self), (self.path, self.differences)
+
+
+class StoreLockedError(StoreError):
+    """A run directory that another live process writes to."""
+
+    def __init__(self, message: str, host: str = "", pid: int | None = None) -> None:
+        self.host = host
+        self.pid = pid
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type[StoreLockedError], tuple[object, ...]]:
+        return type(self), (str(self), self.host, self.pid)
+
+
+class StoreCorruptError(StoreError):
+    """A file of a run directory that is damaged or was not written by sparing."""
+
+
+class StoreFullError(StoreError):
+    """No space is left for the next entry; everything recorded before is safe."""
+
+
 class MissingExtraError(SparingError, ImportError):
     """An optional package is needed and not installed; the message says how to install it."""
 

@@ -100,7 +100,7 @@ def test_many_queries_and_few_give_the_same_prediction(monkeypatch):
     np.testing.assert_allclose(predict_mean(gp, queries), solved[0].mean(axis=0), rtol=1e-12)
 
 
-def test_marginal_prediction_follows_equation_9():
+def test_marginal_prediction_follows_equation_10():
     training, hyperparameters = problem(2, 15, 4)
     gp = condition(training, hyperparameters)
     queries = np.random.default_rng(3).normal(size=(6, 2))

@@ -1,0 +1,98 @@
+"""Files that are complete or absent, and operating system errors that say what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from sparing.errors import StoreCorruptError, StoreError, StoreFullError
+
+TEMPORARY_SUFFIX = ".tmp"
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextlib.contextmanager
+def explained_errors(path: Path, action: str) -> Iterator[None]:
+    """Turn an `OSError` inside the block into a `StoreError` that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise explain(error, path, action) from error
+
+
+def explain(error: OSError, path: Path, action: str) -> StoreError:
+    """The `StoreError` for an operating system error met while doing something to a file."""
+    reason = error.strerror or str(error)
+    if error.errno in FULL:
+        return StoreFullError(
+            f"cannot {action} {path}: {reason}. Everything recorded before is safe: make space, "
+            "then start the run again with the same store to resume it"
+        )
+    return StoreError(f"cannot {action} {path}: {reason}")
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a whole file so that, whatever happens, the old one or the new one is there."""
+    unique = f".{path.name}-{os.getpid()}-{secrets.token_hex(6)}{TEMPORARY_SUFFIX}"
+    temporary = path.with_name(unique)
+    with explained_errors(path, "write"):
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+            try:
+                write_all(descriptor, content)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write all of the content; the system may take it in pieces."""
+    view = memoryview(content)
+    while view:
+        written = os.write(descriptor, view)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        view = view[written:]
+
+
+def sync_directory(path: Path) -> None:
+    """Make names created in, or removed from, a directory survive a power failure."""
+    if os.name == "nt":  # directories cannot be opened there; NTFS journals the names itself
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_regular_file(path: Path) -> bytes | None:
+    """The content, or None when there is no such file; pipes, devices and folders are refused."""
+    with explained_errors(path, "read"):
+        try:
+            # Opening a pipe would wait for a writer for ever.
+            descriptor = os.open(path, os.O_RDONLY | _NONBLOCKING | _BINARY)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor, "rb", closefd=True) if _is_regular(descriptor, path) else _never:
+            return read_descriptor(descriptor)
+
+
+def read_descriptor(descriptor: int) -> bytes:
+    """Everything from the start of an open file."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    pieces = []
+    while piece := os.read(descriptor, 1 << 20):
+        pieces.append(piece)
+    return b"".join(pieces)

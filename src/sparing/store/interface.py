@@ -1,0 +1,112 @@
+"""What the loop needs of a store, whatever it is made of.
+
+A store keeps two kinds of events in the order they happened: an `Intent` before a point is
+submitted, and an `Evaluation` before its value is used. Replaying them rebuilds the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparing.evaluation_log import Evaluation, Proposal, read_only
+from sparing.linear_algebra import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Intent:
+    """A point that is about to be submitted: the proposal's ``identifier`` and ``x`` (D,)."""
+
+    identifier: int
+    x: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", read_only(self.x))
+
+
+Event: TypeAlias = Intent | Evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A saved state: arrays by name and JSON metadata; ``number`` counts up over a run."""
+
+    number: int
+    arrays: Mapping[str, NDArray[np.generic]]
+    metadata: Mapping[str, Any]
+
+
+class OutcomeSpool(Protocol):
+    """Where workers leave results that the coordinator may not live to receive."""
+
+    @property
+    def directory(self) -> str | None:
+        """What `write_spooled_outcome` takes in a worker; None when the store has no spool."""
+        ...
+
+    def harvest(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(proposal identifier, record) of every result lying there, by identifier."""
+        ...
+
+    def remove(self, identifier: int) -> None:
+        """Forget a result, once it is in the log; nothing happens when there is none."""
+        ...
+
+
+class Store(Protocol):
+    """Keeps what was evaluated. Once `append_*` returns, the event survives the process."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run; a reopened store returns the one it was created with."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know, such as damage found on opening."""
+        ...
+
+    @property
+    def spool(self) -> OutcomeSpool:
+        """Results that workers left behind."""
+        ...
+
+    def events(self) -> tuple[Event, ...]:
+        """All events so far, in order."""
+        ...
+
+    def append_intent(self, proposal: Proposal) -> None:
+        """Record that a point is about to be submitted."""
+        ...
+
+    def append_result(self, evaluation: Evaluation) -> None:
+        """Record an evaluation; its index is the number of those recorded before."""
+        ...
+
+    def write_snapshot(
+        self, number: int, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]
+    ) -> None:
+        """Save a state. Snapshots only spare recomputation: a store may drop them."""
+        ...
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """The newest intact snapshot that agrees with the events."""
+        ...
+
+    def close(self) -> None:
+        """Release the store; closing again does nothing."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
