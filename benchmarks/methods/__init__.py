@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from benchmarks.errors import BenchmarkError
 from benchmarks.methods.base import Method
 from benchmarks.methods.pyvbmc_method import PYVBMC
-from benchmarks.methods.sparing_method import SPARING, SPARING_PAPER
+from benchmarks.methods.sparing_method import SPARING_METHODS
 
-METHODS: Mapping[str, Method] = {method.name: method for method in (SPARING, SPARING_PAPER, PYVBMC)}
+METHODS: Mapping[str, Method] = {method.name: method for method in (*SPARING_METHODS, PYVBMC)}
 
 
 def find_method(name: str) -> Method:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -24,14 +25,14 @@ def run_sparing(
     budget: int,
     clock: LibraryClock,
     *,
-    paper: bool,
+    variant: Callable[[Any], Any],
 ) -> Estimate:
-    """One run of sparing.infer."""
+    """One run of sparing.infer; ``variant`` makes the settings from the package."""
     import sparing
     from sparing.kernels.compilation import compile_all
 
     compile_all()  # once per machine; not a cost of the run
-    settings = sparing.Settings.paper() if paper else sparing.Settings()
+    settings = variant(sparing)
     snapshots: list[Snapshot] = []
 
     def record(info: Any) -> None:
@@ -69,5 +70,55 @@ def run_sparing(
     )
 
 
-SPARING = Method("sparing", Environment.PROJECT, partial(run_sparing, paper=False))
-SPARING_PAPER = Method("sparing-paper", Environment.PROJECT, partial(run_sparing, paper=True))
+def default(sparing: Any) -> Any:
+    """What users get."""
+    return sparing.Settings()
+
+
+def paper(sparing: Any) -> Any:
+    """VBMC-P."""
+    return sparing.Settings.paper()
+
+
+def paper_uncertainty(sparing: Any) -> Any:
+    """VBMC-U."""
+    return sparing.Settings.paper(sparing.Rule.UNCERTAINTY)
+
+
+def without(field: str) -> Callable[[Any], Any]:
+    """The default with one optional part switched off."""
+
+    def variant(sparing: Any) -> Any:
+        return replace(sparing.Settings(), **{field: None})
+
+    return variant
+
+
+def with_paper(*fields: str) -> Callable[[Any], Any]:
+    """The default with some parts as in the paper."""
+
+    def variant(sparing: Any) -> Any:
+        original = sparing.Settings.paper()
+        return replace(sparing.Settings(), **{name: getattr(original, name) for name in fields})
+
+    return variant
+
+
+# The default with one idea taken back at a time, for the ablation table.
+VARIANTS: dict[str, Callable[[Any], Any]] = {
+    "sparing": default,
+    "sparing-paper": paper,
+    "sparing-paper-u": paper_uncertainty,
+    "sparing-no-whitening": without("whitening"),
+    "sparing-no-noise-shaping": without("noise_shaping"),
+    "sparing-no-final-fit": without("final_fit"),
+    "sparing-paper-acquisition": with_paper("acquisition"),
+    "sparing-paper-surrogate": with_paper("surrogate"),
+    "sparing-paper-variational": with_paper("variational"),
+    "sparing-paper-design": with_paper("initial_design"),
+}
+
+SPARING_METHODS = tuple(
+    Method(name, Environment.PROJECT, partial(run_sparing, variant=variant))
+    for name, variant in VARIANTS.items()
+)
