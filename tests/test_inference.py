@@ -180,7 +180,7 @@ def test_a_target_that_never_works_is_a_clear_error():
         run(sparing.Problem(broken, [-1], [1]))
 
 
-def test_minus_infinity_is_out_of_support():
+def test_minus_infinity_is_out_of_support_and_is_learned():
     """A half-normal without telling the library about the bound."""
     problem = sparing.Problem(
         lambda x: float(stats.norm.logpdf(x[0])) if x[0] > 0 else -np.inf, [-1.0], [3.0]
@@ -190,7 +190,13 @@ def test_minus_infinity_is_out_of_support():
         entry.status is sparing.Status.OUT_OF_SUPPORT and entry.value == -np.inf
         for entry in result.evaluations
     )
-    assert np.isfinite(result.log_evidence)
+    half = stats.halfnorm()
+    assert_close(result, np.log(0.5), np.array([half.mean()]), np.array([[half.var()]]), error=0.1)
+
+
+def test_a_density_that_never_falls_is_said_to_be_one():
+    result = run(sparing.Problem(lambda x: 0.0, [-1, -1], [1, 1]), max_evaluations=60)
+    assert any("does not fall to zero" in text for text in result.warnings)
 
 
 def test_the_callback_sees_every_iteration_and_can_stop():

@@ -6,7 +6,14 @@ import pytest
 from sparing.evaluation_log import Evaluation, EvaluationLog, Status
 from sparing.parameter_transform import BoundedMap, ParameterTransform
 from sparing.problem import Problem
-from sparing.training_data import NoiseShaping, training_set, trimmed_indices, working_values
+from sparing.training_data import (
+    OUTSIDE_DEPTH,
+    NoiseShaping,
+    confirmed_outside,
+    training_set,
+    trimmed_indices,
+    working_values,
+)
 
 PROBLEM = Problem(lambda x: 0.0, [0.2, -1.0], [0.8, 3.0], lower=[0.0, -np.inf], upper=[1.0, np.inf])
 TRANSFORM = ParameterTransform.from_problem(PROBLEM, BoundedMap.LOGIT)
@@ -62,3 +69,34 @@ def test_the_log_keeps_its_own_copy_of_x():
     assert log[0].x[0] == 0.0
     with pytest.raises(ValueError, match="cannot follow"):
         log.append(Evaluation(5, x, 0.0, Status.OK, 0.0))
+
+
+def test_points_outside_the_support_are_believed_when_their_neighbours_are_outside_too():
+    generator = np.random.default_rng(2)
+    inside = generator.uniform(0.0, 1.0, size=(40, 2))
+    outside = generator.uniform([-1.0, 0.0], [-0.2, 1.0], size=(20, 2))
+    values = -np.sum(inside**2, axis=1)
+    points, stand_ins = confirmed_outside(outside, inside, values)
+    assert len(points) > 15
+    assert np.all(stand_ins <= np.max(values) - OUTSIDE_DEPTH)
+
+
+def test_isolated_failures_in_the_bulk_are_rarely_believed():
+    n_failed = n_believed = 0
+    for seed in range(50):
+        generator = np.random.default_rng(seed)
+        points = generator.normal(size=(100, 2))
+        failed = generator.random(100) < 0.1
+        believed, _ = confirmed_outside(points[failed], points[~failed], np.zeros(np.sum(~failed)))
+        n_failed += np.sum(failed)
+        n_believed += len(believed)
+    assert n_failed > 400
+    assert n_believed < 0.01 * n_failed
+
+
+def test_the_stand_in_does_not_raise_a_density_that_falls_to_zero():
+    inside = np.linspace(0.1, 3.0, 30)[:, None]
+    values = -10.0 / inside[:, 0] ** 2  # -1000 at the edge
+    outside = np.linspace(-1.0, -0.1, 10)[:, None]
+    _, stand_ins = confirmed_outside(outside, inside, values)
+    assert np.max(stand_ins) == np.min(values)

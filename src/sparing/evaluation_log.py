@@ -98,6 +98,14 @@ class EvaluationLog(Sequence[Evaluation]):
         """The evaluations that can train the surrogate."""
         return tuple(entry for entry in self._evaluations if entry.usable)
 
+    def informative(self) -> tuple[Evaluation, ...]:
+        """The evaluations the surrogate learns from: usable ones, and points out of support."""
+        return tuple(
+            entry
+            for entry in self._evaluations
+            if entry.usable or entry.status is Status.OUT_OF_SUPPORT
+        )
+
     def unusable(self) -> tuple[Evaluation, ...]:
         """The evaluations that failed or fell outside the support."""
         return tuple(entry for entry in self._evaluations if not entry.usable)

@@ -12,6 +12,7 @@ import numpy as np
 
 from sparing.evaluation_log import Evaluation, Status
 from sparing.evidence import Evidence, estimate_evidence
+from sparing.linear_algebra import Array
 from sparing.posterior import Posterior
 from sparing.random_streams import RandomStreams
 from sparing.settings import Settings
@@ -19,6 +20,9 @@ from sparing.step import State
 from sparing.stopping import StopReason, best_recent
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
+
+# A posterior whose bulk reaches this many plausible boxes is worth a word.
+FAR_OUTSIDE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,15 @@ def _richer_fit(state: State, settings: Settings, streams: RandomStreams) -> Fin
     return FinalSolution(posterior, elbo.value, elbo.sd, evidence)
 
 
+def _spread_over_the_box(posterior: Posterior) -> Array:
+    """Distance of the posterior's bulk (two sds) from the box's centre, in box widths: (D,)."""
+    matrix, offset = posterior.transform.standardised_map()
+    mixture = posterior.mixture
+    centre = matrix @ mixture.mean + offset
+    sd = np.sqrt(np.diag(matrix @ mixture.covariance @ matrix.T))
+    return np.abs(centre) + 2.0 * sd
+
+
 def warnings_for_the_user(
     solution: FinalSolution,
     state: State,
@@ -87,6 +100,14 @@ def warnings_for_the_user(
         texts.append(
             "the run ended while still searching for the bulk of the posterior: treat posterior "
             "and evidence as provisional. Allow more evaluations, or give x0 near the mode"
+        )
+    spread = _spread_over_the_box(solution.posterior)
+    worst = int(np.argmax(spread))
+    if spread[worst] > FAR_OUTSIDE:
+        texts.append(
+            f"the posterior of {solution.posterior.names[worst]!r} reaches {spread[worst]:.3g} "
+            "widths of the plausible box from its centre. Either the box is far off, or the "
+            "density does not fall to zero there: give bounds or a prior"
         )
     n_failed = sum(entry.status is Status.FAILED for entry in evaluations)
     if n_failed:

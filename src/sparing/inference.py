@@ -288,9 +288,9 @@ class Inference:
         """One iteration of Algorithm 1 after its evaluations."""
         compilation.compile_all()  # once per process, and not on anybody's clock
         state, settings, streams = self._state, self.settings, self._streams
-        usable = self._log.usable()
+        informative = self._log.informative()
         with self._phase("surrogate"):
-            gp = train_surrogate(state, state.transform, usable, settings, streams)
+            gp = train_surrogate(state, state.transform, informative, settings, streams)
         with self._phase("variational"):
             solution = fit_posterior(state, state.transform, state.mixture, gp, settings, streams)
         candidate = whitening_candidate(state, solution, settings)
@@ -301,7 +301,7 @@ class Inference:
             self._state = complete_iteration(
                 state,
                 solution,
-                evaluations=usable,
+                evaluations=informative,
                 n_evaluations=len(self._log),
                 whitening_tried=candidate is not None,
                 problem=self.problem,
@@ -319,7 +319,7 @@ class Inference:
     def _whitened(self, solution: Solution, candidate: ParameterTransform) -> Solution:
         """The same iteration in the candidate's coordinates."""
         state, settings, streams = self._state, self.settings, self._streams
-        gp = train_surrogate(state, candidate, self._log.usable(), settings, streams)
+        gp = train_surrogate(state, candidate, self._log.informative(), settings, streams)
         start = carry_over(solution.mixture, solution.transform, candidate)
         return fit_posterior(state, candidate, start, gp, settings, streams)
 

@@ -48,6 +48,8 @@ from sparing.whitening import anisotropy, whitening_matrix
 # (Section 3.5 asks for "small values" only).
 INITIAL_COMPONENTS = 2
 INITIAL_SCALE = 0.01
+# How many widths of the plausible box away from its centre a point may be proposed.
+REACH = 1000.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Solution:
     mixture: GaussianMixture
     elbo: Elbo
     n_pruned: int
+    trained_on: tuple[int, ...] = ()  # evaluations of the surrogate; set once it is accepted
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +175,16 @@ def propose(
     rule = settings.acquisition.rule(count, warm_up=state.warm_up)
     generator = streams.generator("acquisition", count)
     u = next_point(rule, count, gp, state.mixture, settings.acquisition, generator)
-    return state.transform.to_user(u[None, :])[0]
+    return state.transform.to_user(_within_reach(u[None, :], state.transform))[0]
+
+
+def _within_reach(u: Array, transform: ParameterTransform) -> Array:
+    """Keep proposals within REACH boxes: a density that never falls has no mass to find."""
+    matrix, offset = transform.standardised_map()
+    s = u @ matrix.T + offset
+    if np.all(np.abs(s) <= REACH):
+        return u
+    return (np.clip(s, -REACH, REACH) - offset) @ np.linalg.inv(matrix).T
 
 
 def train_surrogate(
@@ -183,8 +195,7 @@ def train_surrogate(
     streams: RandomStreams,
 ) -> GaussianProcess:
     """Lines 16 to 20 of Algorithm 1: sample the hyperparameters, or optimise them."""
-    kept = [entry for entry in evaluations if entry.index not in state.trimmed]
-    training = training_set(kept, transform, settings.noise_shaping)
+    training = training_set(_kept(state, evaluations), transform, settings.noise_shaping)
     generator = streams.generator("hyperparameters", state.iteration)
     prior = empirical_bayes_prior(training, np.ones(transform.dimension), settings.surrogate)
     previous = None
@@ -196,6 +207,11 @@ def train_surrogate(
     n_samples = settings.hyperparameters.n_samples(len(training.values), warm_up=state.warm_up)
     samples = sample_posterior(training, prior, settings.surrogate, best, n_samples, generator)
     return condition(training, samples)
+
+
+def _kept(state: State, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """The evaluations that train the surrogate."""
+    return [entry for entry in evaluations if entry.index not in state.trimmed]
 
 
 def fit_posterior(
@@ -213,7 +229,10 @@ def fit_posterior(
     fitted = fit(
         mixture,
         gp,
-        n_components=_n_components(state, len(gp.training.values), settings),
+        # In whitened coordinates the start is the fit of this iteration, which may have grown.
+        n_components=max(
+            mixture.n_components, _n_components(state, len(gp.training.values), settings)
+        ),
         settings=variational,
         equal_weights=state.warm_up,
         many_starts=first or transform is not state.transform,
@@ -338,6 +357,7 @@ def complete_iteration(
     stable = not state.warm_up and is_stable(reliabilities, elcbo, stopping)
     history = (*state.history, replace(info, stable=stable))
     warm_up_ends = state.warm_up and warm_up_is_over(elcbo, settings.warm_up)
+    trained_on = tuple(entry.index for entry in _kept(state, evaluations))
     trimmed = state.trimmed
     if warm_up_ends:
         trimmed = trimmed_indices(
@@ -346,7 +366,7 @@ def complete_iteration(
     return State(
         transform=solution.transform,
         mixture=solution.mixture,
-        solution=solution,
+        solution=replace(solution, trained_on=trained_on),
         warm_up=state.warm_up and not warm_up_ends,
         warm_up_just_ended=warm_up_ends,
         sampling_stopped=state.sampling_stopped or _sampling_brings_little(history, settings),

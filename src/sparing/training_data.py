@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
-from sparing.evaluation_log import Evaluation
+from sparing.evaluation_log import Evaluation, Status
 from sparing.linear_algebra import Array
 from sparing.parameter_transform import ParameterTransform
 from sparing.surrogate.gaussian_process import TrainingSet
@@ -52,19 +53,63 @@ def training_set(
     transform: ParameterTransform,
     noise_shaping: NoiseShaping | None,
 ) -> TrainingSet:
-    """The surrogate's training set: the given evaluations in working coordinates."""
-    inputs, values = working_values(evaluations, transform)
+    """The surrogate's training set: the given evaluations in working coordinates.
+
+    Usable evaluations enter with their values, points outside the support with a stand-in for
+    minus infinity where their neighbours confirm them.
+    """
+    usable = [entry for entry in evaluations if entry.usable]
+    inputs, values = working_values(usable, transform)
     if noise_shaping is None:
         noise_variance = np.zeros(len(values))
     else:
         noise_variance = noise_shaping.noise_variance(values, transform.dimension)
+    outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
+    if outside:
+        u = transform.to_working(np.array([entry.x for entry in outside]))
+        u, stand_ins = confirmed_outside(u, inputs, values)
+        inputs = np.vstack([inputs, u])
+        values = np.concatenate([values, stand_ins])
+        noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
     return TrainingSet(inputs, values, noise_variance)
+
+
+# Outside the support the log density is minus infinity, which no smooth surrogate can follow. A
+# value this far below the maximum leaves e^-10 of the density there, which is as good as none.
+OUTSIDE_DEPTH = 10.0
+OUTSIDE_NOISE_SD = 0.5  # the stand-in is a bound, not a measurement
+# A target that fails now and then may return -inf anywhere. A point counts as outside when most of
+# its nearest neighbours are: isolated ones in the bulk are then disregarded (one in a thousand is
+# not, at one failure in ten).
+N_NEIGHBOURS = 5
+N_CONFIRMING = 3
+
+
+def confirmed_outside(outside: Array, inside: Array, values: Array) -> tuple[Array, Array]:
+    """Points outside the support that their neighbours confirm, and their stand-in values.
+
+    ``outside`` (k, D) and ``inside`` (n, D) in working coordinates, ``values`` (n,) inside. The
+    stand-in is never above the nearest value inside, so that it cannot raise a density that falls
+    to zero towards the edge.
+    """
+    everything = np.vstack([inside, outside])
+    scale = np.maximum(everything.std(axis=0), np.finfo(float).tiny)
+    tree = cKDTree(everything / scale)
+    n_neighbours = min(N_NEIGHBOURS, len(everything) - 1)
+    _, neighbours = tree.query(outside / scale, k=list(range(1, n_neighbours + 2)))
+    own = len(inside) + np.arange(len(outside))
+    others = (neighbours >= len(inside)) & (neighbours != own[:, None])
+    confirmed = others.sum(axis=1) >= N_CONFIRMING
+    _, nearest = cKDTree(inside / scale).query(outside[confirmed] / scale)
+    stand_in = np.max(values) - OUTSIDE_DEPTH - inside.shape[1]
+    return outside[confirmed], np.minimum(stand_in, values[nearest])
 
 
 def trimmed_indices(
     evaluations: Sequence[Evaluation], transform: ParameterTransform, depth_per_dimension: float
 ) -> frozenset[int]:
     """Evaluations more than ``depth_per_dimension`` D below the maximum (Section 3.5)."""
+    evaluations = [entry for entry in evaluations if entry.usable]
     _, values = working_values(evaluations, transform)
     deep = np.max(values) - values > depth_per_dimension * transform.dimension
     keep_at_least = transform.dimension + 2  # the surrogate needs something to stand on
