@@ -15,11 +15,12 @@ import sparing
 LAYERS = {
     "L0 foundations": "errors random_streams linear_algebra slice_sampling kernels",
     "L1 problem": "user_values problem_checks priors problem coordinate_maps parameter_transform",
-    "L2 evaluations": "evaluation_log",
+    "L2 evaluations": "evaluation_log store",
     "L3 surrogate": "surrogate",
     "L3 variational": "variational",
     "L4 decisions": "acquisition evidence diagnostics stopping whitening training_data",
-    "L5 inference": "settings posterior step final executors progress result inference driver",
+    "L5 inference": "settings posterior step final executors progress result serialisation engine "
+    "engine inference driver",
     "L6 surface": "plots report cli demo integrations testing __main__ __init__",
 }
 RANKS = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names.split()}

@@ -10,6 +10,7 @@ from importlib.metadata import version as _version
 from sparing.acquisition.propose import Rule
 from sparing.driver import infer
 from sparing.errors import (
+    LoadError,
     MissingExtraError,
     ProblemError,
     SettingsError,
@@ -23,6 +24,7 @@ from sparing.parameter_transform import BoundedMap
 from sparing.posterior import Posterior
 from sparing.problem import Problem
 from sparing.result import Result
+from sparing.serialisation.result_reader import load
 from sparing.settings import Settings
 from sparing.stopping import StopReason
 
@@ -32,6 +34,7 @@ __all__ = [
     "BoundedMap",
     "Evaluation",
     "Inference",
+    "LoadError",
     "MissingExtraError",
     "Posterior",
     "Problem",
@@ -47,4 +50,5 @@ __all__ = [
     "StopReason",
     "TargetError",
     "infer",
+    "load",
 ]

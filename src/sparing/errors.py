@@ -48,7 +48,7 @@ class InvalidValueError(TargetError):
 
 
 class StoreError(SparingError):
-    """A store of evaluations that cannot be opened, read or written; the message says what to do."""
+    """A store that cannot be opened, read or written; the message says what to do."""
 
 
 class StoreMismatchError(StoreError):
@@ -86,6 +86,10 @@ class StoreCorruptError(StoreError):
 
 class StoreFullError(StoreError):
     """No space is left for the next entry; everything recorded before is safe."""
+
+
+class LoadError(SparingError, ValueError):
+    """A file that is damaged, or was not written by sparing, or by a newer version of it."""
 
 
 class MissingExtraError(SparingError, ImportError):

@@ -1,57 +1,42 @@
-"""The run: the only owner of mutable state, and the only caller of the pure step.
+"""A run driven from outside by ``ask`` and ``tell``; ``driver.infer`` drives it to its end.
 
-Driven from outside by ``ask`` and ``tell``; ``driver.infer`` does so in this process.
+Every proposal and every evaluation goes to the store before it is used, and what the store holds
+already is replayed first, so that a run goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import ThreadpoolController
 
-from sparing.acquisition.initial_design import initial_design
+from sparing.engine import Engine
 from sparing.errors import SettingsError, TargetError
-from sparing.evaluation_log import Evaluation, EvaluationLog, Proposal, Status
-from sparing.executors import classify
-from sparing.final import FinalSolution, final_solution, warnings_for_the_user
-from sparing.kernels import compilation
-from sparing.linear_algebra import Array
-from sparing.parameter_transform import ParameterTransform
+from sparing.evaluation_log import Evaluation, Proposal, Status
+from sparing.executors.outcome import Outcome
+from sparing.executors.target_call import classify
+from sparing.final import final_solution, warnings_for_the_user
 from sparing.problem import Problem
 from sparing.random_streams import RandomStreams
 from sparing.result import Result
+from sparing.serialisation.fingerprint import fingerprint
+from sparing.serialisation.state_codec import state_from_parts, state_to_parts
 from sparing.settings import Settings
-from sparing.step import (
-    IterationInfo,
-    Solution,
-    carry_over,
-    complete_iteration,
-    fit_posterior,
-    initial_state,
-    n_new_points,
-    preferred,
-    propose,
-    train_surrogate,
-    whitening_candidate,
-)
+from sparing.step import IterationInfo
 from sparing.stopping import StopReason
-from sparing.surrogate.gaussian_process import GaussianProcess, append_point, predict
-from sparing.training_data import working_values
-
-# A design of which nothing is usable is extended this many times before giving up.
-MAX_DESIGN_EXTENSIONS = 5
+from sparing.store import Intent, MemoryStore, RunDirectory, Store
 
 
 class Inference:
     """A run driven from outside: ``ask`` for points, ``tell`` their values, read ``result``.
 
-    Arguments are those of ``infer``, less the ones about execution and display.
+    Arguments are those of ``infer``, less the ones about execution and display. With ``store`` a
+    path, every evaluation is durable before it is used and the same path again resumes the run;
+    use it as a context manager, or ``close`` it, to release the path.
     """
 
     def __init__(
@@ -62,56 +47,75 @@ class Inference:
         seed: int | None = None,
         max_evaluations: int | None = None,
         tolerance: float = 0.1,
+        store: str | Path | Store | None = None,
+        tag: str = "",
         settings: Settings | None = None,
     ) -> None:
         base = Settings() if settings is None else settings
         _check_arguments(problem, max_evaluations, tolerance, base)
         self.problem = problem
         self.settings = replace(base, stopping=replace(base.stopping, tolerance_sd=tolerance))
-        self.max_evaluations = (
-            base.budget(problem.dimension) if max_evaluations is None else int(max_evaluations)
-        )
-        self._streams = RandomStreams(seed)
+        budget = base.budget(problem.dimension) if max_evaluations is None else max_evaluations
         starting_points = problem.starting_points(x0)
-        transform = ParameterTransform.from_problem(problem, base.bounded_map)
-        self._log = EvaluationLog()
-        self._state = initial_state(transform, starting_points)
-        self._design = self._draw_design(starting_points, extension=0)
-        self._n_proposed = 0
-        self._pending: dict[int, Proposal] = {}
-        self._n_since_refit = 0
-        self._live_surrogate: GaussianProcess | None = None
-        self._timings: dict[str, float] = {}
-        self._blas = ThreadpoolController()
-        self._stop_reason = StopReason.UNFINISHED
-        self._final: FinalSolution | None = None
+        self.store = _open_store(store, self.settings, problem, starting_points, seed, tag)
+        self._engine = Engine(
+            problem,
+            self.settings,
+            RandomStreams(self.store.seed),
+            starting_points,
+            int(budget),
+        )
+        self._n_events = 0
+        try:
+            self._replay()
+        except BaseException:
+            self.close()
+            raise
 
-    # ------------------------------------------------------------------ driving the run
+    # ------------------------------------------------------------------ reading
 
     @property
     def finished(self) -> bool:
         """Whether the run has ended; ``ask`` then has nothing left to propose."""
-        return self._stop_reason is not StopReason.UNFINISHED
+        return self._engine.stop_reason is not StopReason.UNFINISHED
+
+    @property
+    def max_evaluations(self) -> int:
+        """The budget."""
+        return self._engine.max_evaluations
 
     @property
     def n_evaluations(self) -> int:
         """How many evaluations have been told."""
-        return len(self._log)
+        return len(self._engine.log)
 
     @property
     def n_failed(self) -> int:
-        """How many evaluations failed."""
-        return sum(entry.status is Status.FAILED for entry in self._log)
+        """How many evaluations gave no value (points out of support not counted)."""
+        unusable = self._engine.log.unusable()
+        return sum(entry.status is not Status.OUT_OF_SUPPORT for entry in unusable)
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """All evaluations told so far."""
+        return tuple(self._engine.log)
+
+    @property
+    def pending(self) -> tuple[Proposal, ...]:
+        """Proposals that were asked for and not told yet, also by an earlier process."""
+        return tuple(self._engine.pending.values())
 
     @property
     def history(self) -> tuple[IterationInfo, ...]:
         """One row per completed iteration."""
-        return self._state.history
+        return self._engine.state.history
 
     @property
     def seed(self) -> int:
         """The seed in use; pass it again for the same run."""
-        return self._streams.seed
+        return self._engine.streams.seed
+
+    # ------------------------------------------------------------------ driving
 
     def ask(self, n: int = 1) -> list[Proposal]:
         """Up to n points to evaluate next; fewer when the budget ends, none when finished.
@@ -120,239 +124,187 @@ class Inference:
         """
         if n < 1:
             raise ValueError(f"ask(n) needs n >= 1, got {n}")
-        if self.finished:
-            return []
-        room = self.max_evaluations - len(self._log) - len(self._pending)
-        with self._phase("active sampling"):
-            return [self._next_proposal() for _ in range(min(n, room))]
+        engine = self._engine
+        room = engine.max_evaluations - len(engine.log) - len(engine.pending)
+        return [] if self.finished else list(self._proposals(min(n, room)))
+
+    def _proposals(self, n: int) -> Iterator[Proposal]:
+        for x in self._engine.next_points(n):
+            proposal = Proposal(self._engine.next_identifier, x)
+            self.store.append_intent(proposal)
+            self._n_events += 1
+            self._engine.apply_intent(proposal)
+            yield proposal
 
     def tell(
         self,
-        proposal: Proposal,
+        point: Proposal | ArrayLike,
         value: float | None = None,
         *,
         error: str | BaseException | None = None,
         duration: float = math.nan,
     ) -> Evaluation:
-        """Report a proposal's log joint density, or the ``error`` that prevented one.
+        """Report the log joint density at a proposal, or the ``error`` that prevented one.
 
-        The value is the log joint (log likelihood plus log prior when the problem has a prior):
-        what ``problem.log_joint(proposal.x)`` returns. May refit the model, which takes a while.
+        ``point`` is a proposal of ``ask``, in any order and at any time, or a point (D,) that you
+        evaluated on your own. The value is the log joint (log likelihood plus log prior when the
+        problem has a prior): what ``problem.log_joint(x)`` returns. May refit the model, which
+        takes a while.
         """
-        if proposal.identifier not in self._pending:
-            raise ValueError(
-                f"proposal {proposal.identifier} is not pending: it was told before, or belongs "
-                "to another run"
-            )
-        status, message = Status.FAILED, str(error)
-        if error is None:
-            if value is None:
-                raise ValueError("tell() needs the value of the log joint, or error=")
+        if error is not None:
+            outcome = Outcome(math.nan, Status.FAILED, duration, str(error) or repr(error))
+        elif value is None:
+            raise ValueError("tell() needs the value of the log joint, or error=")
+        else:
             status, message = classify(float(value))
-        number = math.nan if status is Status.FAILED or value is None else float(value)
-        del self._pending[proposal.identifier]
+            number = math.nan if status is Status.FAILED else float(value)
+            outcome = Outcome(number, status, duration, message)
+        return self.tell_outcome(point, outcome)
+
+    def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
+        """Report all that is known of one evaluation; see ``tell``."""
+        identifier, x = self._identify(point)
         entry = Evaluation(
-            index=len(self._log),
-            x=proposal.x,
-            value=number,
-            status=status,
-            duration=duration,
-            message=message,
-            identifier=proposal.identifier,
+            index=len(self._engine.log),
+            x=x,
+            value=outcome.value,
+            status=outcome.status,
+            duration=outcome.duration,
+            message=outcome.message,
+            traceback=outcome.traceback,
+            identifier=identifier,
+            started=outcome.started,
+            ended=outcome.ended,
+            worker=outcome.worker,
         )
-        self._log.append(entry)
-        self._n_since_refit += 1
-        if self._live_surrogate is not None:
-            with self._phase("active sampling"):
-                self._live_surrogate = self._absorb(self._live_surrogate, entry)
-        self._advance()
+        n_iterations = len(self.history)
+        self.store.append_result(entry)
+        self._n_events += 1
+        self._engine.apply_result(entry)
+        if len(self.history) > n_iterations:
+            self._write_snapshot()
         return entry
+
+    def _identify(self, point: Proposal | ArrayLike) -> tuple[int | None, np.ndarray]:
+        if isinstance(point, Proposal):
+            if point.identifier not in self._engine.pending:
+                raise ValueError(
+                    f"proposal {point.identifier} is not pending: it was told before, or belongs "
+                    "to another run"
+                )
+            return point.identifier, point.x
+        points = self.problem.starting_points(point)
+        if len(points) != 1:
+            raise ValueError(f"tell() takes one point at a time, got {len(points)}")
+        return None, points[0]
 
     def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:
         """End the run now; ``result`` then gives what there is."""
         if not self.finished:
-            if not self._state.history:
-                self._iterate()
-            self._finish(reason)
+            if not self.history and len(self._engine.log.usable()) >= 2:
+                self._engine.iterate()
+            if self.history:
+                self._engine.finish(reason)
 
     def result(self) -> Result:
         """The result; before the run has finished, the current one."""
-        if not self._state.history:
+        engine, settings = self._engine, self.settings
+        if not self.history:
             raise TargetError(
-                f"no result yet: {len(self._log.usable())} usable of {len(self._log)} evaluations"
-                f" told, and the initial design has {len(self._design)} points"
+                f"no result yet: {len(engine.log.usable())} usable of {len(engine.log)} "
+                "evaluations, and the initial design is not complete"
             )
-        state, settings = self._state, self.settings
-        final = self._final
+        final = engine.final
         if final is None:
-            final = final_solution(state, settings, self._streams, converged=False)
-        evaluations = tuple(self._log)
+            final = final_solution(engine.state, settings, engine.streams, converged=False)
+        reason, evaluations = engine.stop_reason, self.evaluations
         return Result(
             problem=self.problem,
             posterior=final.posterior,
             elbo=final.elbo,
             elbo_sd=final.elbo_sd,
             evidence=final.evidence,
-            converged=self._stop_reason is StopReason.STABLE,
-            stop_reason=self._stop_reason,
+            converged=reason is StopReason.STABLE,
+            stop_reason=reason,
             evaluations=evaluations,
-            history=state.history,
-            warnings=warnings_for_the_user(final, state, evaluations, self._stop_reason, settings),
+            history=self.history,
+            warnings=(
+                *self.store.warnings,
+                *warnings_for_the_user(final, engine.state, evaluations, reason, settings),
+            ),
             settings=settings,
             seed=self.seed,
         )
 
-    # ------------------------------------------------------------------ proposals
+    # ------------------------------------------------------------------ durability
 
-    def _draw_design(self, starting_points: Array, extension: int) -> Array:
-        design = self.settings.initial_design
-        size = min(design.size(self.problem.dimension), self.max_evaluations)
-        generator = self._streams.generator("initial design", extension)
-        return initial_design(self._state.transform, starting_points, size, design.kind, generator)[
-            : self.max_evaluations
-        ]
+    def _replay(self) -> None:
+        """Feed the store's events to the engine, from the newest snapshot on."""
+        events = self.store.events()
+        self._n_events = len(events)
+        snapshot = self.store.latest_snapshot()
+        n_done = 0
+        if snapshot is not None and snapshot.number <= len(events):
+            n_done = snapshot.number
+            for event in events[:n_done]:
+                self._apply(event, refit=False)
+            state = state_from_parts(
+                snapshot.arrays,
+                snapshot.metadata,
+                base=self._engine.state.transform,
+                evaluations=self._engine.log,
+                names=self.problem.names,
+                settings=self.settings,
+            )
+            self._engine.restore(state)
+        for event in events[n_done:]:
+            self._apply(event, refit=True)
 
-    def _next_proposal(self) -> Proposal:
-        identifier = self._n_proposed
-        if identifier < len(self._design):
-            x = self._design[identifier]
-        elif self._live_surrogate is None:  # asked beyond the design before it is told
-            generator = self._streams.generator("initial design", 0, identifier)
-            kind = self.settings.initial_design.kind
-            x = initial_design(
-                self._state.transform, np.empty((0, self.problem.dimension)), 1, kind, generator
-            )[0]
+    def _apply(self, event: Intent | Evaluation, *, refit: bool) -> None:
+        if isinstance(event, Evaluation):
+            self._engine.apply_result(event, refit=refit)
         else:
-            surrogate = self._live_surrogate
-            for pending in self._pending.values():
-                surrogate = self._fantasise(surrogate, pending.x)
-            x = propose(self._state, surrogate, identifier, self.settings, self._streams)
-        proposal = Proposal(identifier, x)
-        self._n_proposed += 1
-        self._pending[identifier] = proposal
-        return proposal
+            self._engine.apply_intent(Proposal(event.identifier, event.x))
 
-    def _absorb(self, surrogate: GaussianProcess, entry: Evaluation) -> GaussianProcess:
-        """Rank-one update (Algorithm 1, line 13); a failure only lowers the variance there."""
-        if not entry.usable:
-            return self._fantasise(surrogate, entry.x)
-        inputs, values = working_values([entry], self._state.transform)
-        return append_point(surrogate, inputs[0], float(values[0]))
+    def _write_snapshot(self) -> None:
+        """Save recomputation on resuming; the journal alone would do."""
+        if not self.finished and not isinstance(self.store, MemoryStore):
+            arrays, metadata = state_to_parts(self._engine.state)
+            self.store.write_snapshot(self._n_events, arrays, metadata)
 
-    def _fantasise(self, surrogate: GaussianProcess, x: Array) -> GaussianProcess:
-        """Pretend the value at x is the surrogate's mean: only the variance changes."""
-        u = self._state.transform.to_working(x[None, :])
-        mean, _ = predict(surrogate, u)
-        return append_point(surrogate, u[0], float(mean[0]))
+    def close(self) -> None:
+        """Release the store; the run can be resumed from it."""
+        self.store.close()
 
-    # ------------------------------------------------------------------ refits
+    def __enter__(self) -> Inference:
+        return self
 
-    def _advance(self) -> None:
-        """Refit when the iteration has its points; finish when a rule says so."""
-        budget_spent = len(self._log) >= self.max_evaluations
-        n_wanted = n_new_points(self._state, self.settings)
-        if not budget_spent and self._n_since_refit < min(n_wanted, self._n_design_missing()):
-            return
-        if not self._design_usable(budget_spent):
-            return
-        self._iterate()
-        while self._state.warm_up_just_ended:  # an iteration without new points, Section 3.5
-            self._iterate()
-        if self._state.history[-1].stable:
-            self._finish(StopReason.STABLE)
-        elif budget_spent:
-            self._finish(StopReason.BUDGET)
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
-    def _n_design_missing(self) -> int:
-        """During the design: its size (it may have been extended); later no limit."""
-        return len(self._design) if not self._state.history else self.max_evaluations
 
-    def _design_usable(self, budget_spent: bool) -> bool:
-        """Extend a design that gave nothing to work with; give up when that does not help."""
-        if self._state.history or len(self._log.usable()) >= 2:
-            return True
-        extensions = len(self._design) // self.settings.initial_design.size(self.problem.dimension)
-        if budget_spent or extensions > MAX_DESIGN_EXTENSIONS:
-            reasons = sorted({entry.message for entry in self._log.unusable()})
-            raise TargetError(
-                f"{len(self._log.unusable())} of {len(self._log)} evaluations of the initial "
-                "design gave no finite log density, so there is nothing to build on. "
-                f"What happened: {'; '.join(reasons[:3])}. Check the target at the plausible "
-                "box, or give x0 at a point where it is finite."
-            )
-        empty = np.empty((0, self.problem.dimension))
-        self._design = np.vstack([self._design, self._draw_design(empty, extensions)])
-        return False
-
-    def _iterate(self) -> None:
-        """One iteration of Algorithm 1 after its evaluations."""
-        compilation.compile_all()  # once per process, and not on anybody's clock
-        state, settings, streams = self._state, self.settings, self._streams
-        informative = self._log.informative()
-        with self._phase("surrogate"):
-            gp = train_surrogate(state, state.transform, informative, settings, streams)
-        with self._phase("variational"):
-            solution = fit_posterior(state, state.transform, state.mixture, gp, settings, streams)
-        candidate = whitening_candidate(state, solution, settings)
-        if candidate is not None:
-            with self._phase("whitening"):
-                solution = preferred(solution, self._whitened(solution, candidate), settings)
-        with self._phase("assessment"):
-            self._state = complete_iteration(
-                state,
-                solution,
-                evaluations=informative,
-                n_evaluations=len(self._log),
-                whitening_tried=candidate is not None,
-                problem=self.problem,
-                settings=settings,
-                streams=streams,
-            )
-        with self._phase("active sampling"):
-            surrogate = solution.gp
-            for entry in self._log.unusable():
-                surrogate = self._fantasise(surrogate, entry.x)
-            self._live_surrogate = surrogate
-        self._n_since_refit = 0
-        self._write_timings()
-
-    def _whitened(self, solution: Solution, candidate: ParameterTransform) -> Solution:
-        """The same iteration in the candidate's coordinates."""
-        state, settings, streams = self._state, self.settings, self._streams
-        gp = train_surrogate(state, candidate, self._log.informative(), settings, streams)
-        start = carry_over(solution.mixture, solution.transform, candidate)
-        return fit_posterior(state, candidate, start, gp, settings, streams)
-
-    def _finish(self, reason: StopReason) -> None:
-        self._stop_reason = reason
-        with self._phase("final fit"):
-            self._final = final_solution(
-                self._state, self.settings, self._streams, converged=reason is StopReason.STABLE
-            )
-        self._write_timings()
-
-    @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
-        """Time a phase of our own work and keep BLAS to one thread in it.
-
-        Matrices here are small: more threads only wait for each other (up to 100 times slower on
-        a busy machine). The target is called outside any phase, with all threads.
-        """
-        start = time.perf_counter()
-        try:
-            with self._blas.limit(limits=1):
-                yield
-        finally:
-            self._timings[name] = self._timings.get(name, 0.0) + time.perf_counter() - start
-
-    def _write_timings(self) -> None:
-        """Add what was measured since the last call to the newest row of the history."""
-        *earlier, last = self._state.history
-        names = {**last.timings, **self._timings}
-        merged = {n: last.timings.get(n, 0.0) + self._timings.get(n, 0.0) for n in names}
-        history = (*earlier, replace(last, timings=merged))
-        self._state = replace(self._state, history=history)
-        self._timings = {}
+def _open_store(
+    store: str | Path | Store | None,
+    settings: Settings,
+    problem: Problem,
+    starting_points: np.ndarray,
+    seed: int | None,
+    tag: str,
+) -> Store:
+    """The store to write to; a path is created, or opened when it holds the same problem."""
+    if store is None:
+        return MemoryStore(seed=RandomStreams(seed).seed)
+    if isinstance(store, (str, Path)):
+        identity = fingerprint(problem, settings, tag=tag, starting_points=starting_points)
+        opened: Store = RunDirectory.open(store, identity, seed=seed)
+    else:
+        opened = store
+    if seed is not None and opened.seed != seed:
+        opened.close()
+        raise SettingsError(
+            [f"seed is {seed}, but the run in {store} was started with {opened.seed}: leave it out"]
+        )
+    return opened
 
 
 def _check_arguments(

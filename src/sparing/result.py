@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sparing.evaluation_log import Evaluation, Status
 from sparing.evidence import Evidence
 from sparing.posterior import Posterior
 from sparing.problem import Problem
+from sparing.serialisation.result_writer import save_result
 from sparing.settings import Settings
 from sparing.step import IterationInfo
 from sparing.stopping import StopReason
@@ -99,6 +101,10 @@ class Result:
             f"Result(log_evidence={self.log_evidence:.4f} ± {self.log_evidence_sd:.4f}, "
             f"n_evaluations={self.n_evaluations}, converged={self.converged})"
         )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything but the log density to one file; ``sparing.load`` reads it back."""
+        save_result(self, path)
 
     def to_arviz(self, n: int = 4000, seed: int = 0) -> arviz.InferenceData:
         """Posterior draws as ArviZ InferenceData, the evaluations in their own group."""

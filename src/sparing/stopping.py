@@ -48,6 +48,7 @@ class StopReason(enum.Enum):
     STABLE = "the solution has been stable for long enough"
     BUDGET = "the evaluation budget is used up"
     CALLBACK = "the callback asked to stop"
+    INTERRUPTED = "it was interrupted"
     UNFINISHED = "the run has not ended yet"
 
     def __str__(self) -> str:

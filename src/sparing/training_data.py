@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from sparing.evaluation_log import Evaluation, Status
 from sparing.linear_algebra import Array
@@ -94,13 +94,13 @@ def confirmed_outside(outside: Array, inside: Array, values: Array) -> tuple[Arr
     """
     everything = np.vstack([inside, outside])
     scale = np.maximum(everything.std(axis=0), np.finfo(float).tiny)
-    tree = cKDTree(everything / scale)
+    tree = KDTree(everything / scale)
     n_neighbours = min(N_NEIGHBOURS, len(everything) - 1)
     _, neighbours = tree.query(outside / scale, k=list(range(1, n_neighbours + 2)))
     own = len(inside) + np.arange(len(outside))
     others = (neighbours >= len(inside)) & (neighbours != own[:, None])
     confirmed = others.sum(axis=1) >= N_CONFIRMING
-    _, nearest = cKDTree(inside / scale).query(outside[confirmed] / scale)
+    _, nearest = KDTree(inside / scale).query(outside[confirmed] / scale)
     stand_in = np.max(values) - OUTSIDE_DEPTH - inside.shape[1]
     return outside[confirmed], np.minimum(stand_in, values[nearest])
 

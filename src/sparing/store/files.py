@@ -13,6 +13,7 @@ from pathlib import Path
 from sparing.errors import StoreCorruptError, StoreError, StoreFullError
 
 TEMPORARY_SUFFIX = ".tmp"
+BINARY = getattr(os, "O_BINARY", 0)  # Windows would otherwise translate line ends
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -42,7 +43,7 @@ def write_durably(path: Path, content: bytes) -> None:
     temporary = path.with_name(unique)
     with explained_errors(path, "write"):
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
             try:
                 write_all(descriptor, content)
                 os.fsync(descriptor)
@@ -81,12 +82,21 @@ def read_regular_file(path: Path) -> bytes | None:
     """The content, or None when there is no such file; pipes, devices and folders are refused."""
     with explained_errors(path, "read"):
         try:
-            # Opening a pipe would wait for a writer for ever.
-            descriptor = os.open(path, os.O_RDONLY | _NONBLOCKING | _BINARY)
+            # Without the flag, opening a pipe would wait for a writer for ever.
+            descriptor = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
         except FileNotFoundError:
             return None
-        with os.fdopen(descriptor, "rb", closefd=True) if _is_regular(descriptor, path) else _never:
+        try:
+            require_regular(descriptor, path)
             return read_descriptor(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def require_regular(descriptor: int, path: Path) -> None:
+    """Refuse anything that is not a plain file."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise StoreCorruptError(f"{path} is not a regular file")
 
 
 def read_descriptor(descriptor: int) -> bytes:

@@ -1,0 +1,281 @@
+"""The run's mutable core: events in, proposals and states out.
+
+Two kinds of events change it, always in the order of the journal: an intent (a point was proposed)
+and a result (an evaluation came back). Feeding the same events to a fresh engine with the same
+seed and settings gives the same state to the last bit; that is how a run is resumed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from sparing.acquisition.initial_design import initial_design
+from sparing.errors import TargetError
+from sparing.evaluation_log import Evaluation, EvaluationLog, Proposal
+from sparing.final import FinalSolution, final_solution
+from sparing.kernels import compilation
+from sparing.linear_algebra import Array
+from sparing.parameter_transform import ParameterTransform
+from sparing.problem import Problem
+from sparing.random_streams import RandomStreams
+from sparing.settings import Settings
+from sparing.step import (
+    Solution,
+    State,
+    carry_over,
+    complete_iteration,
+    fit_posterior,
+    initial_state,
+    n_new_points,
+    preferred,
+    propose,
+    train_surrogate,
+    whitening_candidate,
+)
+from sparing.stopping import StopReason
+from sparing.surrogate.gaussian_process import GaussianProcess, append_point, predict
+from sparing.training_data import working_values
+
+# A design of which nothing is usable is extended this many times before giving up.
+MAX_DESIGN_EXTENSIONS = 5
+
+
+class Engine:
+    """Log, state and pending proposals of one run; no I/O, and no call of the target."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        streams: RandomStreams,
+        starting_points: Array,
+        max_evaluations: int,
+    ) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.streams = streams
+        self.max_evaluations = max_evaluations
+        self.log = EvaluationLog()
+        self.pending: dict[int, Proposal] = {}
+        self.stop_reason = StopReason.UNFINISHED
+        self.final: FinalSolution | None = None
+        transform = ParameterTransform.from_problem(problem, settings.bounded_map)
+        self.state = initial_state(transform, starting_points)
+        self._starting_points = starting_points
+        self._n_extensions = 0
+        self._design = self._draw_design(extension=0)
+        self._n_proposed = 0
+        self._n_since_refit = 0
+        self._live_surrogate: GaussianProcess | None = None
+        self._timings: dict[str, float] = {}
+        self._blas = ThreadpoolController()
+
+    # ------------------------------------------------------------------ proposals
+
+    def next_points(self, n: int) -> Iterator[Array]:
+        """The next n points to evaluate, in the user's coordinates, each (D,).
+
+        Lazy: each point must have become an intent before the next one is drawn, so that it is
+        pending and shapes the next one.
+        """
+        with self._phase("active sampling"):
+            surrogate = self._with_pending(self._live_surrogate)
+        for _ in range(n):
+            with self._phase("active sampling"):
+                x = self._next_point(surrogate)
+            yield x
+            if surrogate is not None:
+                with self._phase("active sampling"):
+                    surrogate = self._fantasise(surrogate, x)
+
+    def _next_point(self, surrogate: GaussianProcess | None) -> Array:
+        identifier = self._n_proposed
+        if not self.state.history and identifier < len(self._design):
+            return self._design[identifier]
+        if surrogate is None:  # asked beyond the design before it is told
+            generator = self.streams.generator("initial design", 0, identifier)
+            kind = self.settings.initial_design.kind
+            nothing = np.empty((0, self.problem.dimension))
+            return initial_design(self.state.transform, nothing, 1, kind, generator)[0]
+        return propose(self.state, surrogate, identifier, self.settings, self.streams)
+
+    def _with_pending(self, surrogate: GaussianProcess | None) -> GaussianProcess | None:
+        if surrogate is not None:
+            for proposal in self.pending.values():
+                surrogate = self._fantasise(surrogate, proposal.x)
+        return surrogate
+
+    def _absorb(self, surrogate: GaussianProcess, entry: Evaluation) -> GaussianProcess:
+        """Rank-one update (Algorithm 1, line 13); a failure only lowers the variance there."""
+        if not entry.usable:
+            return self._fantasise(surrogate, entry.x)
+        inputs, values = working_values([entry], self.state.transform)
+        return append_point(surrogate, inputs[0], float(values[0]))
+
+    def _fantasise(self, surrogate: GaussianProcess, x: Array) -> GaussianProcess:
+        """Pretend the value at x is the surrogate's mean: only the variance changes."""
+        u = self.state.transform.to_working(x[None, :])
+        mean, _ = predict(surrogate, u)
+        return append_point(surrogate, u[0], float(mean[0]))
+
+    def _draw_design(self, extension: int) -> Array:
+        design = self.settings.initial_design
+        size = min(design.size(self.problem.dimension), self.max_evaluations)
+        generator = self.streams.generator("initial design", extension)
+        own = self._starting_points if extension == 0 else self._starting_points[:0]
+        points = initial_design(self.state.transform, own, size, design.kind, generator)
+        return points[: self.max_evaluations]
+
+    # ------------------------------------------------------------------ events
+
+    def apply_intent(self, proposal: Proposal) -> None:
+        """A point was proposed and is pending from now on."""
+        self.pending[proposal.identifier] = proposal
+        self._n_proposed = max(self._n_proposed, proposal.identifier + 1)
+
+    def apply_result(self, entry: Evaluation, *, refit: bool = True) -> None:
+        """An evaluation came back; refit when the iteration has its points.
+
+        With ``refit=False`` only the books are kept, for events before a snapshot.
+        """
+        if entry.identifier is not None:
+            self.pending.pop(entry.identifier, None)
+        self.log.append(entry)
+        if not refit:
+            return
+        self._n_since_refit += 1
+        if self._live_surrogate is not None:
+            with self._phase("active sampling"):
+                self._live_surrogate = self._absorb(self._live_surrogate, entry)
+        self._advance()
+
+    @property
+    def next_identifier(self) -> int:
+        """The identifier of the next proposal."""
+        return self._n_proposed
+
+    def restore(self, state: State) -> None:
+        """Continue from a snapshot's state, the log being as it was then."""
+        self.state = state
+        self._refresh_surrogate()
+
+    # ------------------------------------------------------------------ refits
+
+    def _advance(self) -> None:
+        budget_spent = len(self.log) >= self.max_evaluations
+        n_wanted = n_new_points(self.state, self.settings)
+        if not self.state.history:
+            n_wanted = len(self._design)  # it may be shorter (budget) or longer (extensions)
+        if not budget_spent and self._n_since_refit < n_wanted:
+            return
+        if not self.state.history and not self._design_is_usable(budget_spent):
+            return
+        self.iterate()
+        while self.state.warm_up_just_ended:  # an iteration without new points, Section 3.5
+            self.iterate()
+        if self.state.history[-1].stable:
+            self.finish(StopReason.STABLE)
+        elif budget_spent:
+            self.finish(StopReason.BUDGET)
+
+    def _design_is_usable(self, budget_spent: bool) -> bool:
+        """Extend a design that gave nothing to work with; give up when that does not help."""
+        if len(self.log.usable()) >= 2:
+            return True
+        if budget_spent or self._n_extensions == MAX_DESIGN_EXTENSIONS:
+            failures = self.log.unusable()
+            reasons = sorted({entry.message for entry in failures})
+            raise TargetError(
+                f"{len(failures)} of {len(self.log)} evaluations of the initial design gave no "
+                f"finite log density, so there is nothing to build on. What happened: "
+                f"{'; '.join(reasons[:3])}. Check the target within the plausible box, or give "
+                "x0 at a point where it is finite."
+            )
+        self._n_extensions += 1
+        self._design = np.vstack([self._design, self._draw_design(self._n_extensions)])
+        return False
+
+    def iterate(self) -> None:
+        """One iteration of Algorithm 1 after its evaluations."""
+        compilation.compile_all()  # once per process, and not on anybody's clock
+        state, settings, streams = self.state, self.settings, self.streams
+        informative = self.log.informative()
+        with self._phase("surrogate"):
+            gp = train_surrogate(state, state.transform, informative, settings, streams)
+        with self._phase("variational"):
+            solution = fit_posterior(state, state.transform, state.mixture, gp, settings, streams)
+        candidate = whitening_candidate(state, solution, settings)
+        if candidate is not None:
+            with self._phase("whitening"):
+                solution = preferred(solution, self._whitened(solution, candidate), settings)
+        with self._phase("assessment"):
+            self.state = complete_iteration(
+                state,
+                solution,
+                evaluations=informative,
+                n_evaluations=len(self.log),
+                whitening_tried=candidate is not None,
+                problem=self.problem,
+                settings=settings,
+                streams=streams,
+            )
+        self._refresh_surrogate()
+        self._write_timings()
+
+    def _whitened(self, solution: Solution, candidate: ParameterTransform) -> Solution:
+        """The same iteration in the candidate's coordinates."""
+        state, settings, streams = self.state, self.settings, self.streams
+        gp = train_surrogate(state, candidate, self.log.informative(), settings, streams)
+        start = carry_over(solution.mixture, solution.transform, candidate)
+        return fit_posterior(state, candidate, start, gp, settings, streams)
+
+    def _refresh_surrogate(self) -> None:
+        """The surrogate new points are chosen with: the last one, wary of what failed."""
+        if self.state.solution is None:
+            return
+        with self._phase("active sampling"):
+            surrogate = self.state.solution.gp
+            for entry in self.log.unusable():
+                surrogate = self._fantasise(surrogate, entry.x)
+            self._live_surrogate = surrogate
+        self._n_since_refit = 0
+
+    def finish(self, reason: StopReason) -> None:
+        """End the run and choose what it returns."""
+        self.stop_reason = reason
+        with self._phase("final fit"):
+            self.final = final_solution(
+                self.state, self.settings, self.streams, converged=reason is StopReason.STABLE
+            )
+        self._write_timings()
+
+    # ------------------------------------------------------------------ timing
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Time a phase of our own work and keep BLAS to one thread in it.
+
+        Matrices here are small: more threads only wait for each other (up to 100 times slower on
+        a busy machine). The target is called outside any phase, with all threads.
+        """
+        start = time.perf_counter()
+        try:
+            with self._blas.limit(limits=1):
+                yield
+        finally:
+            self._timings[name] = self._timings.get(name, 0.0) + time.perf_counter() - start
+
+    def _write_timings(self) -> None:
+        """Add what was measured since the last call to the newest row of the history."""
+        *earlier, last = self.state.history
+        names = {**last.timings, **self._timings}
+        merged = {n: last.timings.get(n, 0.0) + self._timings.get(n, 0.0) for n in names}
+        history = (*earlier, replace(last, timings=merged))
+        self.state = replace(self.state, history=history)
+        self._timings = {}

@@ -1,0 +1,55 @@
+"""Running the target: in this process, in processes of our own, or on any executor."""
+
+from sparing.executors.dask import DaskExecutor
+from sparing.executors.failures import (
+    RAISE,
+    SKIP,
+    ExecutorError,
+    FailedEvaluationError,
+    FailurePolicy,
+    Reaction,
+    Remainder,
+    TimedOutError,
+    TooManyFailuresError,
+    UnpicklableProblemError,
+    WorkerDiedError,
+    retry,
+)
+from sparing.executors.local_processes import LocalProcesses
+from sparing.executors.outcome import (
+    FailureKind,
+    InvalidRecordError,
+    Outcome,
+    outcome_to_record,
+    record_to_outcome,
+)
+from sparing.executors.pool import EvaluationPool
+from sparing.executors.ray import RayExecutor
+from sparing.executors.target_call import classify, evaluate, evaluate_remotely
+
+__all__ = [
+    "RAISE",
+    "SKIP",
+    "DaskExecutor",
+    "EvaluationPool",
+    "ExecutorError",
+    "FailedEvaluationError",
+    "FailureKind",
+    "FailurePolicy",
+    "InvalidRecordError",
+    "LocalProcesses",
+    "Outcome",
+    "RayExecutor",
+    "Reaction",
+    "Remainder",
+    "TimedOutError",
+    "TooManyFailuresError",
+    "UnpicklableProblemError",
+    "WorkerDiedError",
+    "classify",
+    "evaluate",
+    "evaluate_remotely",
+    "outcome_to_record",
+    "record_to_outcome",
+    "retry",
+]

@@ -1,0 +1,257 @@
+"""Each kind of executor as the pool sees it: its capacity, its pickling, its way to break.
+
+A worker that dies takes others down in some executors: all calls of a process pool, the calls
+on the other threads of a Dask worker. Those calls are suspects: one of them did it. They run
+again in isolation, where whoever dies is guilty and everyone else delivers.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import importlib
+import os
+import pickle
+import warnings
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import suppress
+from typing import Any
+
+from sparing.errors import SettingsError, SparingWarning
+from sparing.executors.dask import DaskExecutor
+from sparing.executors.failures import WorkerDiedError, describe_exit
+from sparing.executors.local_processes import LocalProcesses
+from sparing.executors.pickling import Dumps
+from sparing.executors.ray import RayExecutor
+from sparing.executors.target_call import evaluate_remotely
+
+# Seconds that a process found dead may take to be buried, so that its exit code is known.
+BURIAL = 2.0
+
+Arguments = tuple[Any, ...]  # (problem, x, identifier, spool_dir) of evaluate_remotely
+
+
+class Backend:
+    """Any `concurrent.futures.Executor`, of which only ``submit`` is used."""
+
+    # Suspects of a dead worker run one after the other (in the same executor), or side by side.
+    isolates_side_by_side = False
+    # Whether the executor keeps the time limit; otherwise the pool's clock has to.
+    keeps_time_limit = False
+
+    def __init__(self, executor: Any, workers: int | None = None, owned: bool = False) -> None:
+        self.executor = executor
+        self._workers = workers
+        self._owned = owned
+
+    @property
+    def name(self) -> str:
+        """The executor's class, for messages."""
+        return type(self.executor).__name__
+
+    @property
+    def capacity(self) -> int:
+        """How many calls run at a time: as given, as the executor says, or the CPUs here."""
+        if self._workers is not None:
+            return self._workers
+        for attribute in ("n_workers", "_max_workers", "num_workers"):
+            number = getattr(self.executor, attribute, None)
+            if isinstance(number, int) and number >= 1:
+                return number
+        return os.cpu_count() or 1
+
+    @property
+    def dumps(self) -> Dumps | None:
+        """How the problem is pickled; None when it is not, or nobody knows."""
+        if _has_base(self.executor, "mpi4py"):
+            return pickle.dumps
+        if isinstance(self.executor, DaskExecutor | RayExecutor):
+            return _cloudpickle_dumps
+        return None
+
+    def submit(self, arguments: Arguments, time_limit: float | None) -> Future:
+        """Start an evaluation; BrokenExecutor when that is impossible from now on."""
+        return self.executor.submit(evaluate_remotely, *arguments, time_limit)
+
+    def submit_isolated(self, arguments: Arguments, time_limit: float | None) -> Future:
+        """Run a suspect again so that its end tells about itself."""
+        return self.submit(arguments, time_limit)
+
+    def replacement(self) -> Backend:
+        """What to use once the executor is broken."""
+        warnings.warn(
+            f"{self.name} is broken and cannot be made again; evaluations go on in "
+            f"{self.capacity} processes on this machine",
+            SparingWarning,
+            stacklevel=2,
+        )
+        return LocalBackend(LocalProcesses(self.capacity), owned=True)
+
+    def describe_death(self, _future: Future, /) -> str:
+        """How the process of an isolated call ended, for people."""
+        return describe_exit(None)
+
+    def release(self, _future: Future, /) -> None:
+        """Forget a call that is done, isolated or not."""
+
+    def close(self, cancel: bool) -> None:
+        """Shut down what was made here; a user's executor stays as it is."""
+        if self._owned:
+            self.executor.shutdown(wait=not cancel, cancel_futures=cancel)
+
+
+class LocalBackend(Backend):
+    """A process per call: nothing is shared, limits are kept by killing."""
+
+    isolates_side_by_side = True
+    keeps_time_limit = True
+
+    @property
+    def dumps(self) -> Dumps | None:
+        """A forked process needs no pickling."""
+        return None if self.executor.start_method == "fork" else pickle.dumps
+
+    def submit(self, arguments: Arguments, time_limit: float | None) -> Future:
+        """Start an evaluation in its own process."""
+        return self.executor.submit_limited(time_limit, evaluate_remotely, *arguments, None)
+
+    def close(self, cancel: bool) -> None:
+        """Wait until the processes are gone, ended first if asked to."""
+        if self._owned:
+            self.executor.shutdown(wait=True, cancel_futures=cancel)
+
+
+class ProcessPoolBackend(Backend):
+    """The standard library's pool, or loky's: broken as a whole by one dead worker.
+
+    It can be made again from its own settings, and pools of one worker isolate suspects.
+    """
+
+    isolates_side_by_side = True
+
+    def __init__(self, executor: Any, workers: int | None = None, owned: bool = False) -> None:
+        super().__init__(executor, workers, owned)
+        self._isolated: dict[Future, tuple[Executor, tuple[Any, ...]]] = {}
+
+    @property
+    def dumps(self) -> Dumps | None:
+        """Plain pickle, or loky's."""
+        return _cloudpickle_dumps if _loky_class(self.executor) else pickle.dumps
+
+    def submit_isolated(self, arguments: Arguments, time_limit: float | None) -> Future:
+        """Run a suspect in a pool of one worker."""
+        pool = self._copy(1)
+        future = pool.submit(evaluate_remotely, *arguments, time_limit)
+        self._isolated[future] = (pool, _processes(pool))
+        return future
+
+    def replacement(self) -> Backend:
+        """The same pool again."""
+        try:
+            return ProcessPoolBackend(self._copy(self.capacity), self._workers, owned=True)
+        except Exception:  # a subclass with arguments of its own
+            return super().replacement()
+
+    def describe_death(self, future: Future, /) -> str:
+        """From the exit code of the single worker."""
+        _, processes = self._isolated.get(future, (None, ()))
+        for process in processes:
+            with suppress(Exception):  # a process object already closed
+                process.join(BURIAL)
+                return describe_exit(process.exitcode)
+        return describe_exit(None)
+
+    def release(self, future: Future, /) -> None:
+        """Shut down the pool of an isolated call."""
+        # Not in a callback of the future: the pool may hold its lock then.
+        pool, _ = self._isolated.pop(future, (None, ()))
+        if pool is not None:
+            pool.shutdown(wait=True)
+
+    def close(self, cancel: bool) -> None:
+        """Shut down what was made here; what cannot be cancelled is ended."""
+        own: list[Any] = [pool for pool, _ in self._isolated.values()]
+        own += [self.executor] if self._owned else []
+        for pool in own:
+            if cancel and _loky_class(pool):
+                pool.shutdown(wait=True, kill_workers=True)
+                continue
+            for process in _processes(pool) if cancel else ():
+                process.terminate()
+            pool.shutdown(wait=True)
+        self._isolated.clear()
+
+    def _copy(self, workers: int) -> Any:
+        old = self.executor
+        options: dict[str, Any] = {"max_workers": workers}
+        options |= {"initializer": old._initializer, "initargs": old._initargs}
+        if loky_class := _loky_class(old):
+            return loky_class(context=old._context, env=old._env, **options)
+        if getattr(old, "_max_tasks_per_child", None) is not None:
+            options["max_tasks_per_child"] = old._max_tasks_per_child
+        return type(old)(mp_context=old._mp_context, **options)
+
+
+def make_backend(executor: Any, workers: int | None, time_limit: float | None) -> Backend | None:
+    """The backend for what the user gave; None for evaluation in this process.
+
+    A time limit without an executor means one worker process, since only that can be ended.
+    """
+    if workers is not None and (
+        isinstance(workers, bool) or workers != int(workers) or workers < 1
+    ):
+        raise SettingsError([f"workers must be 1, 2, 3, ..., not {workers!r}"])
+    if executor is None:
+        if workers is None and time_limit is None:
+            return None
+        return LocalBackend(LocalProcesses(workers or 1), owned=True)
+    if isinstance(executor, LocalProcesses):
+        return LocalBackend(executor, workers)
+    if isinstance(executor, concurrent.futures.ProcessPoolExecutor) or _loky_class(executor):
+        return ProcessPoolBackend(executor, workers)
+    if _has_base(executor, "distributed"):
+        if hasattr(executor, "_client"):  # client.get_executor()
+            return Backend(DaskExecutor(executor._client, **executor._kwargs), workers)
+        return Backend(DaskExecutor(executor), workers)
+    if not callable(getattr(executor, "submit", None)):
+        given = type(executor).__name__
+        raise SettingsError(
+            [f"executor must be a concurrent.futures.Executor or a Dask client, not {given}"]
+        )
+    return Backend(executor, workers)
+
+
+def is_broken(error: BaseException) -> bool:
+    """Whether the executor, not the call, came to an end."""
+    return isinstance(error, BrokenExecutor)
+
+
+def is_uncertain_death(error: BaseException) -> bool:
+    """Whether a worker died that may have been running other calls."""
+    return is_broken(error) or (isinstance(error, WorkerDiedError) and not error.certain)
+
+
+def _has_base(executor: Any, package: str) -> bool:
+    """Whether its class, or one it derives from, comes from a package (which is not imported)."""
+    return any(base.__module__.split(".")[0] == package for base in type(executor).__mro__)
+
+
+def _loky_class(executor: Any) -> type | None:
+    """loky's process pool class when the executor is one, also as bundled with joblib."""
+    for base in type(executor).__mro__:
+        if base.__module__.endswith("loky.process_executor"):
+            return base
+    return None
+
+
+def _processes(pool: Any) -> tuple[Any, ...]:
+    """The worker processes; a pool lists them only while it is intact."""
+    return tuple((getattr(pool, "_processes", None) or {}).values())
+
+
+def _cloudpickle_dumps(value: Any) -> bytes:
+    """As loky, Dask and Ray do it; the first two depend on cloudpickle, Ray brings its own."""
+    try:
+        module = importlib.import_module("cloudpickle")
+    except ImportError:
+        module = importlib.import_module("ray.cloudpickle")
+    return module.dumps(value)

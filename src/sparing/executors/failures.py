@@ -1,0 +1,167 @@
+"""What happens when an evaluation fails, and the errors of execution.
+
+An outcome that failed is data. The policy says, for each kind of failure, how often the point is
+tried again and whether what remains is skipped or ends the run; too many failures always do.
+"""
+
+from __future__ import annotations
+
+import enum
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparing.errors import SettingsError, SparingError, TargetError
+from sparing.evaluation_log import Evaluation, Proposal
+from sparing.executors.outcome import FailureKind, Outcome
+
+# The fraction of failures means nothing before this many evaluations.
+MIN_EVALUATIONS_TO_JUDGE = 10
+
+# Failures quoted in the message of TooManyFailuresError; all are in its `entries`.
+N_QUOTED = 10
+
+
+class ExecutorError(SparingError, RuntimeError):
+    """The executor cannot go on; the points in flight have no outcome and stay pending."""
+
+
+class UnpicklableProblemError(ExecutorError):
+    """The problem cannot be sent to another process."""
+
+
+class TimedOutError(SparingError, TimeoutError):
+    """A call took longer than its limit and its process was ended."""
+
+
+class WorkerDiedError(SparingError, RuntimeError):
+    """The process that ran a call ended before it gave a result.
+
+    certain: whether this call is what ended it; False when it shared the process with others.
+    """
+
+    def __init__(self, message: str, certain: bool = True) -> None:
+        super().__init__(message)
+        self.certain = certain
+
+    def __reduce__(self) -> tuple[type[WorkerDiedError], tuple[str, bool]]:
+        return type(self), (str(self), self.certain)
+
+
+class FailedEvaluationError(TargetError):
+    """A failure of the kind the policy raises for; record ``outcome`` before stopping."""
+
+    def __init__(self, proposal: Proposal, outcome: Outcome) -> None:
+        self.proposal = proposal
+        self.outcome = outcome
+        point = ", ".join(f"{coordinate:g}" for coordinate in proposal.x)
+        lines = [f"the evaluation at ({point}) failed: {outcome.message}", outcome.traceback]
+        super().__init__("\n".join(line for line in lines if line))
+
+    def __reduce__(self) -> tuple[type[FailedEvaluationError], tuple[Proposal, Outcome]]:
+        return type(self), (self.proposal, self.outcome)
+
+
+class TooManyFailuresError(TargetError):
+    """More evaluations failed than the policy allows; ``entries`` has them."""
+
+    def __init__(self, n_total: int, allowed: float, entries: Sequence[Evaluation]) -> None:
+        self.n_total = n_total
+        self.allowed = allowed
+        self.entries = tuple(entries)
+        lines = [
+            f"{len(self.entries)} of {n_total} evaluations failed, more than the allowed "
+            f"fraction {allowed:g} (FailurePolicy.max_failed_fraction):"
+        ]
+        for entry in self.entries[:N_QUOTED]:
+            point = ", ".join(f"{coordinate:g}" for coordinate in entry.x)
+            lines.append(f"  - at ({point}): {entry.message or entry.status}")
+        if len(self.entries) > N_QUOTED:
+            lines.append(f"  - and {len(self.entries) - N_QUOTED} more")
+        super().__init__("\n".join(lines))
+
+    def __reduce__(
+        self,
+    ) -> tuple[type[TooManyFailuresError], tuple[int, float, tuple[Evaluation, ...]]]:
+        return type(self), (self.n_total, self.allowed, self.entries)
+
+
+class Remainder(enum.Enum):
+    """What becomes of a failure that no retry turned into a value."""
+
+    SKIP = "skip"  # recorded; the run goes on and avoids the place
+    RAISE = "raise"  # recorded; the run stops
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """How often a failed point is tried again, and what follows when it fails each time."""
+
+    retries: int = 0
+    then: Remainder = Remainder.SKIP
+
+    def __post_init__(self) -> None:
+        if isinstance(self.retries, bool) or self.retries != int(self.retries) or self.retries < 0:
+            raise SettingsError([f"retries must be 0, 1, 2, ..., not {self.retries!r}"])
+
+
+SKIP = Reaction()
+RAISE = Reaction(then=Remainder.RAISE)
+
+
+def retry(times: int, then: Remainder = Remainder.SKIP) -> Reaction:
+    """Try a failed point up to `times` more times."""
+    return Reaction(times, then)
+
+
+@dataclass(frozen=True)
+class FailurePolicy:
+    """What happens on each kind of failure: SKIP, RAISE, or retry(n).
+
+    max_failed_fraction: the run stops when more than this fraction of at least
+    MIN_EVALUATIONS_TO_JUDGE evaluations failed. A density of zero is no failure.
+    """
+
+    exception: Reaction = SKIP
+    invalid_value: Reaction = SKIP
+    timed_out: Reaction = SKIP
+    worker_died: Reaction = SKIP
+    max_failed_fraction: float = 0.5
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name} must be SKIP, RAISE or retry(n), not {value!r}"
+            for name in ("exception", "invalid_value", "timed_out", "worker_died")
+            if not isinstance(value := getattr(self, name), Reaction)
+        ]
+        if not 0.0 <= self.max_failed_fraction <= 1.0:
+            faults.append(f"max_failed_fraction must be in [0, 1], not {self.max_failed_fraction}")
+        if faults:
+            raise SettingsError(faults)
+
+    def reaction(self, kind: FailureKind) -> Reaction:
+        """What to do about a failure of this kind."""
+        return {
+            FailureKind.EXCEPTION: self.exception,
+            FailureKind.INVALID_VALUE: self.invalid_value,
+            FailureKind.TIMED_OUT: self.timed_out,
+            FailureKind.WORKER_DIED: self.worker_died,
+        }[kind]
+
+    def check(self, n_failed: int, n_total: int, entries: Sequence[Evaluation]) -> None:
+        """Raise TooManyFailuresError with the failed entries when there are too many."""
+        if n_total >= MIN_EVALUATIONS_TO_JUDGE and n_failed > self.max_failed_fraction * n_total:
+            raise TooManyFailuresError(n_total, self.max_failed_fraction, entries)
+
+
+def describe_exit(exit_code: int | None) -> str:
+    """How a process ended, for people; a negative code is the signal that ended it."""
+    if exit_code is None:
+        return "the worker process died"
+    if exit_code >= 0:
+        return f"the worker process ended with exit code {exit_code}"
+    try:
+        name = f", {signal.Signals(-exit_code).name}"
+    except ValueError:
+        name = ""
+    return f"the worker process died (signal {-exit_code}{name})"

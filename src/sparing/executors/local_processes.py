@@ -1,0 +1,304 @@
+"""An executor with a fresh process for every call, so that any call can be ended.
+
+A worker of a process pool cannot be stopped without breaking the pool. Here each call has its
+own process: a time limit, a cancelled future or a crash concern that call alone, and nothing a
+call leaves behind (memory, global state, a poisoned library) reaches the next. It costs a few
+milliseconds per call, nothing beside an expensive target.
+
+How the process is made (``start_method``):
+
+    fork      the default on Linux. The child is a copy of this process, so any callable works:
+              a lambda, a closure, a function typed into a notebook; large data are shared, not
+              copied. A forked child has only the thread that forked; a library whose threads
+              hold a lock at that moment (a GPU runtime, OpenMP in use by another thread) may
+              hang in the child. The driver therefore forks between its own computations, in
+              the thread that runs them; OpenBLAS and MKL restart their threads after a fork.
+    spawn     the default elsewhere. A new interpreter: nothing is inherited, so it is safe with
+              every library, but the function and its data must be picklable and are imported
+              again for each call (a second or so).
+    forkserver  as spawn, from a small server process; quicker.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Any
+
+from sparing.errors import SettingsError
+from sparing.executors.child import Child, start_child
+from sparing.executors.failures import TimedOutError
+
+# Seconds between asking a process to end (SIGTERM) and ending it (SIGKILL). Also how long a
+# process that has delivered its result may take to exit.
+GRACE = 2.0
+
+# Seconds a new interpreter may take to import what the call needs, beyond the call's limit.
+START_ALLOWANCE = 120.0
+
+# How often the processes are looked at even if nothing is heard from them, in seconds: one
+# whose own children hold its pipes open dies without a sound.
+LOOK_EVERY = 1.0
+
+
+class ProcessFuture(Future):
+    """A future whose ``cancel`` also ends a call that is running.
+
+    For the base class it stays pending until its call has ended, hence cancellable.
+    """
+
+    cancel_ends_call = True
+    started = False
+
+    def running(self) -> bool:
+        """Whether the call is being executed."""
+        return self.started and not self.done()
+
+
+@dataclass(eq=False)
+class _Call:
+    """A submitted call and, once it runs, its process."""
+
+    future: ProcessFuture
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    time_limit: float | None
+    child: Child | None = None
+    is_ready: bool = False  # what it needs is imported: the time limit counts from there
+    deadline: float = math.inf  # when to do something about it, by time.monotonic()
+    verdict: tuple[bool, Any] | None = None  # what the future will get once the process is gone
+    signals: list[signal.Signals] = field(default_factory=list)  # still to be sent
+
+
+class LocalProcesses(Executor):
+    """Runs each call in a process of its own, at most `workers` at a time.
+
+    workers       default: the number of CPUs
+    start_method  "fork", "spawn" or "forkserver"; see the module's text
+
+    A call past its limit gives TimedOutError, one whose process died WorkerDiedError.
+    """
+
+    def __init__(self, workers: int | None = None, *, start_method: str | None = None) -> None:
+        n_workers = os.cpu_count() or 1 if workers is None else workers
+        if isinstance(n_workers, bool) or n_workers != int(n_workers) or n_workers < 1:
+            raise SettingsError([f"workers must be 1, 2, 3, ..., not {workers!r}"])
+        method = start_method or ("fork" if sys.platform == "linux" else "spawn")
+        if method not in multiprocessing.get_all_start_methods():
+            known = ", ".join(multiprocessing.get_all_start_methods())
+            raise SettingsError([f"start_method must be one of {known}, not {method!r}"])
+        self.n_workers = int(n_workers)
+        self.start_method = method
+        self._context = multiprocessing.get_context(method)
+        # Reentrant: a signal handler of the driver may cancel while we hold it.
+        self._lock = threading.RLock()
+        self._waiting: deque[_Call] = deque()
+        self._running: list[_Call] = []
+        self._is_shut_down = False
+        self._thread: threading.Thread | None = None
+        self._wake_receiver: Connection | None = None
+        self._wake_sender: Connection | None = None
+        self._is_woken = False
+        _alive.add(self)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        """Call fn(*args, **kwargs) in a process of its own."""
+        return self.submit_limited(None, fn, *args, **kwargs)
+
+    def submit_limited(
+        self, time_limit: float | None, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future:
+        """As `submit`; the process is ended `time_limit` seconds after the call began."""
+        call = _Call(ProcessFuture(), fn, args, kwargs, time_limit)
+        with self._lock:
+            if self._is_shut_down:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._waiting.append(call)
+            self._start_waiting()  # here, not in the watcher: fork in the caller's thread
+            self._ensure_watcher()
+        call.future.add_done_callback(self._wake_on_cancel)
+        self._wake()
+        return call.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accept no more calls. cancel_futures ends those that run, too."""
+        with self._lock:
+            self._is_shut_down = True
+            calls = [*self._waiting, *self._running]
+        if cancel_futures:
+            for call in calls:
+                call.future.cancel()
+        self._wake()
+        thread = self._thread
+        if wait and thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        self.shutdown(wait=True, cancel_futures=exc_type is not None)
+
+    # ------------------------------------------------------------------ starting
+
+    def _start_waiting(self) -> None:
+        """Start calls while there is room, drop cancelled ones; with the lock held."""
+        for call in [call for call in self._waiting if call.future.cancelled()]:
+            self._waiting.remove(call)
+            call.future.set_running_or_notify_cancel()
+        while self._waiting and len(self._running) < self.n_workers:
+            call = self._waiting.popleft()
+            try:
+                child = start_child(self._context, call.function, call.args, call.kwargs)
+            except Exception as error:
+                if call.future.set_running_or_notify_cancel():
+                    call.future.set_exception(error)
+                continue
+            call.child = child
+            call.future.started = True
+            if call.time_limit is not None:
+                call.deadline = time.monotonic() + call.time_limit + START_ALLOWANCE
+            self._running.append(call)
+
+    def _ensure_watcher(self) -> None:
+        if self._thread is None and (self._running or self._waiting):
+            self._wake_receiver, self._wake_sender = multiprocessing.Pipe(duplex=False)
+            self._thread = threading.Thread(
+                target=self._watch, name="sparing-processes", daemon=True
+            )
+            self._thread.start()
+
+    def _wake(self) -> None:
+        with self._lock:
+            if self._wake_sender is not None and not self._is_woken:
+                self._is_woken = True
+                self._wake_sender.send_bytes(b"")
+
+    def _wake_on_cancel(self, future: Future) -> None:
+        if future.cancelled():
+            self._wake()
+
+    # ------------------------------------------------------------------ watching
+
+    def _watch(self) -> None:
+        """The watcher thread: collects results, keeps the limits, ends and buries processes.
+
+        It ends when nothing is left to watch; the next submission starts another.
+        """
+        while True:
+            with self._lock:
+                self._start_waiting()
+                if not self._running:
+                    self._retire_watcher()
+                    return
+                running = list(self._running)
+                receiver = self._wake_receiver
+                assert receiver is not None
+            ready = wait([receiver, *map(_news, running)], timeout=_pause(running))
+            if receiver in ready:
+                with self._lock:
+                    receiver.recv_bytes()
+                    self._is_woken = False
+            for call in running:
+                self._attend(call)
+
+    def _retire_watcher(self) -> None:
+        """With the lock held, so that a submission sees either a watcher or none."""
+        self._thread = None
+        self._is_woken = False
+        for end in (self._wake_receiver, self._wake_sender):
+            if end is not None:
+                end.close()
+        self._wake_receiver = self._wake_sender = None
+
+    def _attend(self, call: _Call) -> None:
+        """Move one running call a step further: result, end of its process, burial."""
+        child = call.child
+        assert child is not None
+        now = time.monotonic()
+        dead = not child.process.is_alive()
+        has_news = call.verdict is None and child.connection.poll()
+        if has_news and not call.is_ready and child.hears_ready():
+            call.is_ready = True
+            call.deadline = now + call.time_limit if call.time_limit else math.inf
+            has_news = child.connection.poll()
+        if call.verdict is None and (has_news or dead):
+            call.verdict = child.receive()
+            self._expect_end(call, now + GRACE)
+            dead = not child.process.is_alive()
+        elif call.verdict is None and call.future.cancelled():
+            call.verdict = (False, None)
+            self._expect_end(call, now)
+        elif call.verdict is None and now >= call.deadline:
+            limit = f"the call took longer than {call.time_limit:g} s and its process was ended"
+            call.verdict = (False, TimedOutError(limit))
+            self._expect_end(call, now)
+        if dead:
+            self._bury(call)
+        elif call.signals and now >= call.deadline:
+            child.kill(call.signals.pop(0))
+            call.deadline = now + GRACE
+
+    def _expect_end(self, call: _Call, deadline: float) -> None:
+        """From the deadline on, ask the process to end, then make it."""
+        call.signals = [signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)]
+        call.deadline = deadline
+
+    def _bury(self, call: _Call) -> None:
+        assert call.child is not None
+        assert call.verdict is not None
+        succeeded, result = call.verdict
+        call.child.release()
+        with self._lock:
+            self._running.remove(call)
+        if not call.future.set_running_or_notify_cancel():
+            return
+        if succeeded:
+            call.future.set_result(result)
+        else:
+            call.future.set_exception(result)
+
+    def _end_all(self) -> None:
+        """At exit of the interpreter: leave no process behind."""
+        with self._lock:
+            self._is_shut_down = True
+            children = [call.child for call in self._running if call.child is not None]
+        for child in children:
+            child.kill(getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def _news(call: _Call) -> Any:
+    """What to listen to: the result's pipe, and after that the end of the process."""
+    assert call.child is not None
+    return call.child.connection if call.verdict is None else call.child.process.sentinel
+
+
+def _pause(running: list[_Call]) -> float:
+    next_deadline = min(call.deadline for call in running)
+    return min(max(next_deadline - time.monotonic(), 0.0), LOOK_EVERY)
+
+
+_alive: weakref.WeakSet[LocalProcesses] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_everything() -> None:
+    # Runs before multiprocessing's own exit handler, which would wait for the processes.
+    for executor in list(_alive):
+        executor._end_all()

@@ -1,0 +1,346 @@
+"""Evaluations on any executor: points in, outcomes out, in whatever order they finish.
+
+    waiting     accepted, not handed to the executor yet
+    running     handed over (never more than the capacity, so what is handed over starts)
+    suspect     was running when a worker died that others shared; runs again in isolation
+    stuck       ran past its limit in a worker that cannot be ended; given up, worker occupied
+
+Whatever the target does is an outcome. What the executor does (it breaks, loses a call, cannot
+pickle) is not the target's failure: it is repaired here, or raised as ExecutorError.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import math
+import time
+import warnings
+from collections import deque
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+
+from sparing.errors import SettingsError, SparingWarning
+from sparing.evaluation_log import Proposal, Status
+from sparing.executors.backends import Backend, is_broken, is_uncertain_death, make_backend
+from sparing.executors.failures import (
+    ExecutorError,
+    FailedEvaluationError,
+    FailurePolicy,
+    Remainder,
+    TimedOutError,
+    WorkerDiedError,
+)
+from sparing.executors.outcome import FailureKind, Outcome, record_to_outcome
+from sparing.executors.pickling import check_picklable
+from sparing.executors.target_call import evaluate, time_limit_message
+from sparing.problem import Problem
+
+# A worker keeps the time limit itself where it can; the pool's clock waits this much longer.
+LIMIT_GRACE = 5.0
+
+# Seconds between looks at calls whose start is not known yet, when there is a time limit.
+LOOK_EVERY = 0.25
+
+# How often a call that the executor lost (not the target's doing) is handed over again.
+MAX_LOSSES = 2
+
+
+@dataclass(eq=False)
+class _Task:
+    """A point under way."""
+
+    proposal: Proposal
+    n_tries: int = 0
+    n_losses: int = 0
+    is_suspect: bool = False
+    backend: Backend | None = None  # the one it was handed to
+    submitted: float = math.nan  # Unix time
+    deadline: float | None = None  # by time.monotonic(), known once the call is seen running
+
+
+class EvaluationPool:
+    """Evaluates proposals on an executor, or in this process.
+
+    executor    a `concurrent.futures.Executor` or a Dask client; None: see `workers`
+    workers     points in flight; without executor, that many processes on this machine.
+                Neither: in this process
+    time_limit  seconds per evaluation
+    policy      what happens on failures
+    spool_dir   where workers leave outcomes before they return them
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        executor: Any = None,
+        *,
+        workers: int | None = None,
+        time_limit: float | None = None,
+        policy: FailurePolicy | None = None,
+        spool_dir: str | None = None,
+    ) -> None:
+        if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0.0):
+            raise SettingsError([f"time_limit must be a positive number, not {time_limit!r}"])
+        self._problem = problem
+        self._time_limit = time_limit
+        self._policy = FailurePolicy() if policy is None else policy
+        self._spool_dir = spool_dir
+        self._backend = make_backend(executor, workers, time_limit)
+        if self._backend is not None and self._backend.dumps is not None:
+            check_picklable(problem, self._backend.dumps, self._backend.name)
+        self._waiting: deque[_Task] = deque()
+        self._suspects: deque[_Task] = deque()
+        self._running: dict[Future, _Task] = {}
+        self._stuck: list[Future] = []
+        self._last_expiry = -math.inf  # by time.monotonic()
+        self._broken: list[Backend] = []
+        self._finished: list[tuple[Proposal, Outcome]] = []
+
+    @property
+    def capacity(self) -> int:
+        """How many points are worth having in flight, at least 1."""
+        return max(1, self._n_workers_left())
+
+    @property
+    def n_in_flight(self) -> int:
+        """Points submitted and not yet returned by `wait`."""
+        return sum(map(len, (self._waiting, self._suspects, self._running, self._finished)))
+
+    def submit(self, proposal: Proposal) -> None:
+        """Take a point. It is started at once where there is room; in this process, by `wait`."""
+        self._waiting.append(_Task(proposal))
+        if self._backend is not None:
+            self._hand_over()
+
+    def wait(self, timeout: float | None = None) -> list[tuple[Proposal, Outcome]]:
+        """Outcomes as soon as there is one; none when the timeout passes or nothing is in flight.
+
+        Raises FailedEvaluationError when the policy says so, ExecutorError when the executor
+        cannot go on. What else had finished is returned by the next call.
+        """
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while self.n_in_flight and not self._finished:
+            if self._backend is None:
+                task = self._waiting.popleft()
+                task.n_tries += 1
+                self._settle(task, evaluate(self._problem, task.proposal.x))
+                continue
+            self._hand_over()
+            if self._running:
+                pause = min(until - time.monotonic(), self._pause())
+                self._collect(None if pause == math.inf else max(pause, 0.0))
+                self._expire()
+            else:
+                self._wait_for_a_worker(until)
+            if time.monotonic() >= until:
+                break
+        finished, self._finished = self._finished, []
+        return finished
+
+    def close(self, cancel: bool = True) -> None:
+        """Give up what is in flight (those points stay without an outcome) or let it end.
+
+        A user's executor is not shut down.
+        """
+        if cancel:
+            for future in self._running:
+                future.cancel()
+        for backend in (*self._broken, self._backend):
+            if backend is not None:
+                backend.close(cancel)
+        self._waiting.clear()
+        self._suspects.clear()
+        self._running.clear()
+
+    def __enter__(self) -> EvaluationPool:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ handing over
+
+    def _n_workers_left(self) -> int:
+        """The executor's capacity less the workers that are stuck."""
+        self._stuck = [future for future in self._stuck if not future.done()]
+        return 1 if self._backend is None else self._backend.capacity - len(self._stuck)
+
+    def _hand_over(self) -> None:
+        """Start what there is room for, suspects first."""
+        assert self._backend is not None
+        while len(self._running) < self._n_workers_left():
+            suspect_runs = any(task.is_suspect for task in self._running.values())
+            if self._suspects and (self._backend.isolates_side_by_side or not suspect_runs):
+                task = self._suspects.popleft()
+            elif self._waiting:
+                task = self._waiting.popleft()
+            else:
+                return
+            self._start(task)
+
+    def _start(self, task: _Task) -> None:
+        assert self._backend is not None
+        arguments = (
+            self._problem,
+            task.proposal.x,
+            task.proposal.identifier,
+            self._spool_dir,
+        )
+        for _ in range(2):
+            backend = self._backend
+            start = backend.submit_isolated if task.is_suspect else backend.submit
+            task.submitted, task.deadline, task.backend = time.time(), None, backend
+            try:
+                future = start(arguments, self._time_limit)
+            except Exception as error:
+                if not is_broken(error):  # say it with the point kept: it stays in flight
+                    self._waiting.appendleft(task)
+                    raise ExecutorError(f"{backend.name}.submit failed: {error}") from error
+                self._replace(backend)
+                continue
+            task.n_tries += 1
+            self._running[future] = task
+            return
+        self._waiting.appendleft(task)
+        raise ExecutorError(f"{self._backend.name} broke at once when it was made again")
+
+    def _replace(self, broken: Backend | None) -> None:
+        """Another backend instead of a broken one, once however many calls report it."""
+        if broken is not None and broken is self._backend:
+            self._backend = broken.replacement()
+            self._broken.append(broken)  # its isolated calls go on
+
+    # ------------------------------------------------------------------ collecting
+
+    def _pause(self) -> float:
+        """How long nothing has to be looked at."""
+        assert self._backend is not None
+        if self._time_limit is None or self._backend.keeps_time_limit:
+            return math.inf
+        deadlines = [task.deadline for task in self._running.values()]
+        if None in deadlines:
+            return LOOK_EVERY
+        return min(d for d in deadlines if d is not None) - time.monotonic()
+
+    def _collect(self, timeout: float | None) -> None:
+        done, _ = concurrent.futures.wait(
+            list(self._running), timeout, concurrent.futures.FIRST_COMPLETED
+        )
+        # In the order of submission, which `done`, a set, has lost.
+        for future in [future for future in self._running if future in done]:
+            task = self._running.pop(future)
+            error = CancelledError() if future.cancelled() else future.exception()
+            if error is None:
+                self._settle(task, record_to_outcome(future.result()))
+            else:
+                self._repair(task, future, error)
+            assert task.backend is not None
+            task.backend.release(future)
+
+    def _repair(self, task: _Task, future: Future, error: BaseException) -> None:
+        """A call that gave no outcome: the time limit, a dead worker, or the executor itself."""
+        assert task.backend is not None
+        if isinstance(error, TimedOutError):
+            self._settle(task, self._no_word(task, FailureKind.TIMED_OUT))
+        elif is_uncertain_death(error) and not task.is_suspect:
+            if is_broken(error):
+                self._replace(task.backend)
+            task.is_suspect = True
+            task.n_tries -= 1  # what happens to others is not a try
+            self._suspects.append(task)
+        elif is_broken(error) or isinstance(error, WorkerDiedError):
+            is_told = isinstance(error, WorkerDiedError)
+            message = str(error) if is_told else task.backend.describe_death(future)
+            self._settle(task, self._no_word(task, FailureKind.WORKER_DIED, message))
+        elif isinstance(error, CancelledError | KeyboardInterrupt) and task.n_losses < MAX_LOSSES:
+            task.n_losses += 1
+            task.n_tries -= 1
+            self._waiting.appendleft(task)
+        else:
+            self._waiting.appendleft(task)
+            reason = f"{type(error).__name__}: {error}"
+            raise ExecutorError(f"{task.backend.name} did not run a call: {reason}") from error
+
+    def _expire(self) -> None:
+        """Give up on calls past their limit in executors that cannot keep it."""
+        assert self._backend is not None
+        if self._time_limit is None:
+            return
+        now = time.monotonic()
+        for future, task in list(self._running.items()):
+            if task.backend is None or task.backend.keeps_time_limit or future.done():
+                continue
+            if task.deadline is None:
+                if future.running():
+                    task.deadline = now + self._time_limit + LIMIT_GRACE
+            elif now >= task.deadline:
+                del self._running[future]
+                self._last_expiry = now
+                if getattr(future, "cancel_ends_call", False):
+                    future.cancel()
+                else:
+                    self._stuck.append(future)
+                    self._warn_stuck(task)
+                self._settle(task, self._no_word(task, FailureKind.TIMED_OUT))
+
+    def _wait_for_a_worker(self, until: float) -> None:
+        """All workers are stuck: give them as long again, then give up."""
+        assert self._backend is not None
+        give_up = self._last_expiry + (self._time_limit or 0.0)
+        pause = min(until, give_up) - time.monotonic()
+        concurrent.futures.wait(self._stuck, max(pause, 0.0), concurrent.futures.FIRST_COMPLETED)
+        if self._n_workers_left() < 1 and time.monotonic() >= give_up:
+            raise ExecutorError(
+                f"all workers of {self._backend.name} are occupied by evaluations past their "
+                "time limit, which it cannot end; workers=N (LocalProcesses) can"
+            )
+
+    def _warn_stuck(self, task: _Task) -> None:
+        assert task.backend is not None
+        warnings.warn(
+            f"evaluation {task.proposal.identifier} is past its time limit and {task.backend.name} "
+            f"cannot end it: its worker stays occupied, {self._n_workers_left()} left. A result "
+            "that still arrives is not used.",
+            SparingWarning,
+            stacklevel=4,
+        )
+
+    def _no_word(self, task: _Task, kind: FailureKind, message: str = "") -> Outcome:
+        """The outcome of a call that could not report one itself."""
+        status = Status.FAILED
+        if kind is FailureKind.TIMED_OUT:
+            status, message = Status.TIMED_OUT, time_limit_message(self._time_limit or math.nan)
+        now = time.time()
+        return Outcome(
+            value=math.nan,
+            status=status,
+            duration=now - task.submitted,
+            message=message,
+            started=task.submitted,
+            ended=now,
+            kind=kind,
+        )
+
+    def _settle(self, task: _Task, outcome: Outcome) -> None:
+        """Finish a task, or try again as the policy says."""
+        if outcome.kind is None:
+            self._finished.append((task.proposal, outcome))
+            return
+        reaction = self._policy.reaction(outcome.kind)
+        if task.n_tries <= reaction.retries:
+            # A suspect that killed its worker keeps to itself.
+            (self._suspects if task.is_suspect else self._waiting).appendleft(task)
+            return
+        if task.n_tries > 1:
+            text = f"{outcome.message} (after {task.n_tries} tries)"
+            outcome = replace(outcome, message=text)
+        if reaction.then is Remainder.RAISE:
+            raise FailedEvaluationError(task.proposal, outcome)
+        self._finished.append((task.proposal, outcome))

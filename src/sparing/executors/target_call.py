@@ -1,0 +1,203 @@
+"""Calling the target. Only this module does.
+
+evaluate            in this process
+evaluate_remotely   in a worker: what is submitted to an executor
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import socket
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType, TracebackType
+from typing import Any
+
+from sparing.errors import InvalidValueError, SparingError, SparingWarning
+from sparing.evaluation_log import Status
+from sparing.executors.outcome import FailureKind, Outcome, outcome_to_record
+from sparing.linear_algebra import Array
+from sparing.problem import Problem
+
+# A log density is a sum over data: its size is that of their number. Beyond this it is an
+# overflow, a penalty or a unit error, and differences of 1 are lost in its rounding noise soon
+# after (float64 resolves 1e-4 at 1e12).
+LARGEST_CREDIBLE = 1e12
+
+# Characters kept of what the target said when it failed.
+LONGEST_MESSAGE = 2_000
+LONGEST_TRACEBACK = 20_000
+
+# Modules between `evaluate` and the user's code: not shown in tracebacks.
+_OUR_MODULES = (__name__, "sparing.problem", "sparing.priors")
+
+
+def evaluate(problem: Problem, x: Array) -> Outcome:
+    """Call the target once, in this process; whatever goes wrong becomes a failed outcome.
+
+    KeyboardInterrupt, SystemExit and their like are not the target's and pass through.
+    """
+    started, clock = time.time(), time.perf_counter()
+    value, kind, trace = math.nan, None, ""
+    try:
+        value = problem.log_joint(x)
+        status, message = classify(value)
+    except InvalidValueError as error:
+        status, message, kind = Status.FAILED, _text(error), FailureKind.INVALID_VALUE
+    except Exception as error:
+        status, kind = Status.FAILED, FailureKind.EXCEPTION
+        message, trace = _error_message(error), format_traceback(error)
+    if status is Status.FAILED:
+        value, kind = math.nan, kind or FailureKind.INVALID_VALUE
+    elif status is Status.OUT_OF_SUPPORT:
+        value = -math.inf
+    return Outcome(
+        value=value,
+        status=status,
+        duration=time.perf_counter() - clock,
+        message=message,
+        traceback=trace,
+        started=started,
+        ended=time.time(),
+        worker=worker_name(),
+        kind=kind,
+    )
+
+
+def classify(value: float) -> tuple[Status, str]:
+    """The status of a returned value: a log density is a number of credible size or -inf."""
+    if math.isnan(value):
+        return Status.FAILED, "the log density is NaN"
+    if value == math.inf:
+        return Status.FAILED, "the log density is +inf"
+    if value > LARGEST_CREDIBLE:
+        return Status.FAILED, f"{value:g} is not a credible log density"
+    if value == -math.inf:
+        return Status.OUT_OF_SUPPORT, "the log density is -inf"
+    if value < -LARGEST_CREDIBLE:
+        return Status.OUT_OF_SUPPORT, f"the log density {value:g} is taken as -inf"
+    return Status.OK, ""
+
+
+def evaluate_remotely(
+    problem: Problem,
+    x: Array,
+    identifier: int,
+    spool_dir: str | None = None,
+    time_limit: float | None = None,
+) -> dict[str, Any]:
+    """Call the target in a worker and return the outcome's record, spooled first when asked to.
+
+    Nothing the target does raises here. The time limit is kept by an alarm signal where the
+    call runs in the worker's main thread; code that never returns to the interpreter does not
+    hear it, so the coordinator keeps its own clock.
+    """
+    started, clock = time.time(), time.perf_counter()
+
+    def unfinished(status: Status, kind: FailureKind, message: str) -> Outcome:
+        elapsed, now = time.perf_counter() - clock, time.time()
+        return Outcome(math.nan, status, elapsed, message, "", started, now, worker_name(), kind)
+
+    try:
+        with _interrupts_ignored(), _alarm(time_limit):
+            outcome = evaluate(problem, x)
+    except _TimeUp:
+        message = time_limit_message(time_limit or math.nan)
+        outcome = unfinished(Status.TIMED_OUT, FailureKind.TIMED_OUT, message)
+    except SystemExit as error:
+        message = f"the target called sys.exit({error.code!r})"
+        outcome = unfinished(Status.FAILED, FailureKind.EXCEPTION, message)
+    record = outcome_to_record(outcome)
+    if spool_dir is not None:
+        from sparing.store import write_spooled_outcome
+
+        try:
+            write_spooled_outcome(spool_dir, identifier, record)
+        except (OSError, SparingError) as error:  # the value still goes back to the coordinator
+            text = f"outcome {identifier} could not be spooled: {error}"
+            warnings.warn(text, SparingWarning, stacklevel=2)
+    return record
+
+
+def time_limit_message(time_limit: float) -> str:
+    """What is said of an evaluation that was ended."""
+    return f"it took longer than the time limit of {time_limit:g} s and was ended"
+
+
+def worker_name() -> str:
+    """This process as ``host:pid``."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def format_traceback(error: BaseException) -> str:
+    """The traceback as text, from the user's code on."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") in _OUR_MODULES:
+        trace = trace.tb_next
+    try:
+        lines = traceback.format_exception(type(error), error, trace or error.__traceback__)
+        text = "".join(lines).rstrip("\n")
+    except Exception:  # an exception whose own str() fails
+        text = type(error).__name__
+    return text if len(text) <= LONGEST_TRACEBACK else "..." + text[-LONGEST_TRACEBACK:]
+
+
+def _error_message(error: BaseException) -> str:
+    text = _text(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its message cannot be read)"
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "..."
+
+
+class _TimeUp(BaseException):
+    """Raised in the target by the alarm; no Exception, so that targets do not catch it."""
+
+
+@contextmanager
+def _alarm(time_limit: float | None) -> Iterator[None]:
+    """Raise _TimeUp in the block when the limit passes, where this process lets us."""
+    if (
+        time_limit is None
+        or not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGALRM) not in (signal.SIG_DFL, signal.SIG_IGN)
+    ):
+        yield
+        return
+
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise _TimeUp
+
+    previous = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, time_limit)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ctrl-C in the terminal reaches every process: the coordinator decides, not its workers."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        with suppress(TypeError):  # a handler that was not set from Python
+            signal.signal(signal.SIGINT, previous)

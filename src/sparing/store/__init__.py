@@ -1,0 +1,21 @@
+"""Where evaluations are kept: a run directory that survives its process, or memory.
+
+`Store` says what the loop needs; `sparing.testing.store` checks an implementation of it.
+"""
+
+from sparing.store.interface import Event, Intent, OutcomeSpool, Snapshot, Store
+from sparing.store.memory import MemoryStore
+from sparing.store.run_directory import RunDirectory
+from sparing.store.spool import Spool, write_spooled_outcome
+
+__all__ = [
+    "Event",
+    "Intent",
+    "MemoryStore",
+    "OutcomeSpool",
+    "RunDirectory",
+    "Snapshot",
+    "Spool",
+    "Store",
+    "write_spooled_outcome",
+]

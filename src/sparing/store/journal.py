@@ -1,0 +1,218 @@
+"""The journal ``evaluations.jsonl``: the only truth about a run.
+
+Every event is one line, appended by one write and one fsync, so that a process killed anywhere
+leaves complete lines and at most one torn one behind them. `scan` reads; `Journal` repairs the
+tail on opening and appends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparing.errors import StoreCorruptError, StoreError
+from sparing.evaluation_log import Evaluation
+from sparing.store import files
+from sparing.store.checked_json import ChecksumError, MalformedError
+from sparing.store.interface import Event
+from sparing.store.journal_lines import decode_line, encode_line
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """An event and the journal up to the end of its line: bytes, CRC-32, number of results."""
+
+    event: Event
+    end: int
+    digest: int
+    n_results: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """What a journal's bytes hold: intact entries, then possibly a torn tail or a fault.
+
+    ``tail`` is an incomplete or altered last line. ``unterminated`` says that only the line end of
+    the last entry is missing. ``fault`` describes damage that no interrupted write can explain.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    tail: bytes = b""
+    unterminated: bool = False
+    fault: str = ""
+
+
+def scan(content: bytes) -> Scan:
+    """Read the lines up to the first that is not intact."""
+    entries: list[Entry] = []
+    start = 0
+    while start < len(content):
+        line_end = content.find(b"\n", start)
+        terminated = line_end >= 0
+        stop = line_end if terminated else len(content)
+        end = stop + 1 if terminated else stop
+        line = content[start:stop]
+        try:
+            sequence, event = decode_line(line)
+            if sequence != len(entries):
+                raise MalformedError(f"its sequence number is {sequence}, not {len(entries)}")
+            _check_consistent(event, entries)
+        except ChecksumError as error:
+            if end == len(content):
+                return Scan(entries, tail=content[start:])
+            return Scan(entries, fault=f"line {len(entries) + 1}: {error}")
+        except MalformedError as error:
+            return Scan(entries, fault=f"line {len(entries) + 1}: {error}")
+        entries.append(_next_entry(entries, event, line + b"\n"))
+        if not terminated:
+            return Scan(entries, unterminated=True)
+        start = end
+    return Scan(entries)
+
+
+def _next_entry(entries: Sequence[Entry], event: Event, line: bytes) -> Entry:
+    is_result = isinstance(event, Evaluation)
+    if not entries:
+        return Entry(event, len(line), zlib.crc32(line), int(is_result))
+    last = entries[-1]
+    return Entry(
+        event, last.end + len(line), zlib.crc32(line, last.digest), last.n_results + is_result
+    )
+
+
+def _check_consistent(event: Event, entries: Sequence[Entry]) -> None:
+    """Refuse an event that cannot follow the entries."""
+    if event.x.ndim != 1 or (entries and event.x.shape != entries[0].event.x.shape):
+        raise MalformedError(f"its x has shape {event.x.shape}, unlike the first one")
+    n_results = entries[-1].n_results if entries else 0
+    if isinstance(event, Evaluation) and event.index != n_results:
+        raise MalformedError(f"its index is {event.index}, not {n_results}")
+
+
+class Journal:
+    """The journal open for appending; only the owner of the run directory's lock may do so."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.torn_tail: Path | None = None
+        self.warnings: list[str] = []
+        self._broken = ""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | files.BINARY
+        with files.explained_errors(path, "open"):
+            self._descriptor = os.open(path, flags, 0o666)
+            try:
+                files.require_regular(self._descriptor, path)
+                files.sync_directory(path.parent)
+                found = scan(files.read_descriptor(self._descriptor))
+                if found.fault:
+                    raise StoreCorruptError(
+                        f"{path}, {found.fault}. Nothing was changed: restore the file from a "
+                        "copy, or open the directory read-only to see the lines before"
+                    )
+                self._entries = found.entries
+                self._repair(found)
+            except BaseException:
+                self.close()
+                raise
+
+    def _repair(self, found: Scan) -> None:
+        """Give the last line its end, or move a torn one aside, where it stays for a person."""
+        if found.unterminated:
+            files.write_all(self._descriptor, b"\n")
+            os.fsync(self._descriptor)
+            self.warnings.append(f"the last line of {self.path} lacked its end and was completed")
+        elif found.tail:
+            self.torn_tail = _unused_name(self.path)
+            files.write_durably(self.torn_tail, found.tail)  # kept before it is cut off
+            os.ftruncate(self._descriptor, self._length)
+            os.fsync(self._descriptor)
+            self.warnings.append(
+                f"the last line of {self.path} was incomplete ({len(found.tail)} bytes) and was "
+                f"moved to {self.torn_tail.name}; the {len(self._entries)} before it are intact"
+            )
+
+    @property
+    def _length(self) -> int:
+        return self._entries[-1].end if self._entries else 0
+
+    def events(self) -> tuple[Event, ...]:
+        """All events, in order."""
+        return tuple(entry.event for entry in self._entries)
+
+    def digests(self) -> list[int]:
+        """The CRC-32 of the journal's first k lines, for every k from 0."""
+        return [0, *(entry.digest for entry in self._entries)]
+
+    def append(self, event: Event) -> None:
+        """Record an event: when this returns, it is on the disk."""
+        try:
+            _check_consistent(event, self._entries)
+        except MalformedError as error:
+            raise StoreError(f"cannot record {event}: {error}") from None
+        line = encode_line(len(self._entries), event)
+        entry = _next_entry(self._entries, event, line)
+        with files.explained_errors(self.path, "append to"):
+            self._check_unchanged()
+        try:
+            if os.write(self._descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._descriptor)
+            self._entries.append(entry)  # one step, so an interrupt cannot leave it half done
+        except OSError as error:
+            self._withdraw()
+            raise files.explain(error, self.path, "append to") from error
+        except BaseException:
+            self._settle(entry)
+            raise
+
+    def _check_unchanged(self) -> None:
+        """Refuse to append to a file that is gone, or that another process has written to."""
+        if self._broken:
+            raise StoreError(self._broken)
+        status = os.fstat(self._descriptor)
+        if status.st_nlink == 0:
+            raise StoreError(f"{self.path} was deleted while the run was writing it")
+        if status.st_size != self._length:
+            raise StoreError(
+                f"{self.path} has {status.st_size} bytes instead of {self._length}: another "
+                "process changed it. Stop that one, then start the run again to resume it"
+            )
+
+    def _withdraw(self) -> None:
+        """Cut off what a failed append left; when even that fails, append nothing more."""
+        try:
+            os.ftruncate(self._descriptor, self._length)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._broken = (
+                f"{self.path} could not be restored after a failed write ({error.strerror}). "
+                "Every complete line is safe: start the run again to resume it"
+            )
+
+    def _settle(self, entry: Entry) -> None:
+        """After an interrupt (not an error) in an append: keep the line if it is all there."""
+        if self._entries and self._entries[-1] is entry:
+            return
+        if os.fstat(self._descriptor).st_size == entry.end:
+            os.fsync(self._descriptor)
+            self._entries.append(entry)
+        else:
+            self._withdraw()
+
+    def close(self) -> None:
+        """Close the file; closing again does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._broken = f"{self.path} is closed"
+
+
+def _unused_name(path: Path) -> Path:
+    number = 1
+    while (name := path.with_name(f"{path.stem}.torn-{number}")).exists():
+        number += 1
+    return name

@@ -1,0 +1,86 @@
+"""The store of a run that needs none: events in memory, gone with the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from sparing.errors import StoreError
+from sparing.evaluation_log import Evaluation, Proposal
+from sparing.random_streams import RandomStreams
+from sparing.store.interface import Event, Intent, Snapshot
+from sparing.store.spool import Spool
+
+
+class MemoryStore:
+    """Events in a list; no spool, and snapshots are dropped, since nothing could resume."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._seed = RandomStreams(seed).seed
+        self._events: list[Event] = []
+        self._n_results = 0
+        self._closed = False
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self._seed
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Nothing can go wrong here."""
+        return ()
+
+    @property
+    def spool(self) -> Spool:
+        """An empty one."""
+        return Spool(None)
+
+    def events(self) -> tuple[Event, ...]:
+        """All events so far, in order."""
+        return tuple(self._events)
+
+    def append_intent(self, proposal: Proposal) -> None:
+        """Record that a point is about to be submitted."""
+        self._append(Intent(proposal.identifier, proposal.x))
+
+    def append_result(self, evaluation: Evaluation) -> None:
+        """Record an evaluation."""
+        if evaluation.index != self._n_results:
+            raise StoreError(f"the next result has index {self._n_results}, not {evaluation.index}")
+        self._append(evaluation)
+        self._n_results += 1
+
+    def _append(self, event: Event) -> None:
+        if self._closed:
+            raise StoreError("the store is closed")
+        if self._events and event.x.shape != self._events[0].x.shape:
+            raise StoreError(f"x has shape {event.x.shape}, unlike the first one")
+        self._events.append(event)
+
+    def write_snapshot(
+        self, number: int, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]
+    ) -> None:
+        """Do nothing."""
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """There is none."""
+        return None
+
+    def close(self) -> None:
+        """Refuse further events."""
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

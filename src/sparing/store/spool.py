@@ -1,0 +1,85 @@
+"""The spool: one file per result that a worker finished, until the coordinator has recorded it.
+
+A worker writes without the run directory's lock; its file appears complete or not at all. A
+coordinator that died meanwhile finds the results when the run is resumed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sparing.errors import StoreError
+from sparing.store import files
+from sparing.store.checked_json import MalformedError, Members, decode, encode, plain
+
+NAME = re.compile(r"(0|[1-9][0-9]{0,17})\.json")
+
+
+def write_spooled_outcome(spool_dir: str, identifier: int, record: Mapping[str, Any]) -> None:
+    """Leave the result of a proposal in the spool; for workers, which need no lock.
+
+    ``record`` holds what JSON can: strings, numbers, lists, objects.
+    """
+    content = encode({"identifier": int(identifier), "record": plain(record)})
+    files.write_durably(Path(spool_dir) / f"{int(identifier)}.json", content + b"\n")
+
+
+class Spool:
+    """The coordinator's side; without a directory it is always empty."""
+
+    def __init__(self, directory: Path | None, *, read_only: bool = False) -> None:
+        self._directory = directory
+        self._read_only = read_only
+        self.warnings: list[str] = []
+
+    @property
+    def directory(self) -> str | None:
+        """What `write_spooled_outcome` takes in a worker."""
+        return None if self._directory is None else str(self._directory)
+
+    def harvest(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(proposal identifier, record) of every result lying there, by identifier.
+
+        A damaged file stays where it is, and a warning names it.
+        """
+        for identifier, path in self._found():
+            try:
+                content = files.read_regular_file(path)
+                if content is not None:  # None: removed meanwhile
+                    yield identifier, _record(content, identifier)
+            except (MalformedError, StoreError) as error:
+                self.warnings.append(f"{path} cannot be used: {error}")
+
+    def remove(self, identifier: int) -> None:
+        """Forget a result, once it is in the journal; nothing happens when there is none."""
+        if self._directory is None:
+            return
+        if self._read_only:
+            raise StoreError(f"{self._directory} was opened read-only")
+        path = self._directory / f"{int(identifier)}.json"
+        # Not synced: a file that comes back after a power failure is harvested twice, no harm.
+        with files.explained_errors(path, "remove"):
+            path.unlink(missing_ok=True)
+
+    def _found(self) -> list[tuple[int, Path]]:
+        if self._directory is None:
+            return []
+        with files.explained_errors(self._directory, "read"):
+            try:
+                paths = list(self._directory.iterdir())
+            except FileNotFoundError:
+                return []
+        matches = [(NAME.fullmatch(path.name), path) for path in paths]
+        return sorted((int(match[1]), path) for match, path in matches if match)
+
+
+def _record(content: bytes, identifier: int) -> dict[str, Any]:
+    members = Members(decode(content.rstrip(b"\n")))
+    if members.count("identifier") != identifier:
+        raise MalformedError("it holds the result of another proposal")
+    record = members.object("record")
+    members.finish()
+    return record

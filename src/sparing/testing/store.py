@@ -1,0 +1,167 @@
+"""Conformance suite for stores: what the loop relies on, as plain assertions.
+
+``check_store(make_store)`` calls ``make_store()`` once per check for an empty store of its own. A
+store that can be reopened passes ``reopen`` too: it takes a closed store and opens the same data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sparing.errors import StoreError
+from sparing.evaluation_log import Evaluation, Proposal, Status
+from sparing.store import Event, Intent, Store
+
+MakeStore = Callable[[], Store]
+Reopen = Callable[[Store], Store]
+
+
+def check_store(make_store: MakeStore, reopen: Reopen | None = None) -> None:
+    """Raise an `AssertionError` that says what a store does wrong."""
+    for check in (
+        _check_a_new_store_is_empty,
+        _check_events_come_back_in_order,
+        _check_events_are_copies,
+        _check_indices_are_consecutive,
+        _check_snapshots,
+        _check_the_spool_is_empty,
+        _check_closing,
+    ):
+        with make_store() as store:
+            check(store)
+    if reopen is not None:
+        _check_reopening(make_store, reopen)
+
+
+def example_events() -> tuple[Event, ...]:
+    """Every kind of event, with the values that are hard to keep."""
+    hard = np.array([1 / 3, -0.0, 5e-324])
+    result = {"x": hard, "duration": 0.1 + 0.2, "started": 1.7e9, "ended": 1.7e9 + 1 / 3}
+    nan = math.nan
+    return (
+        Intent(0, hard),
+        Intent(7, np.array([1e308, -1e-308, math.pi])),
+        Evaluation(0, value=-1 / 7, status=Status.OK, identifier=7, worker="host:1", **result),
+        Intent(2**53, hard),
+        Evaluation(
+            index=1,
+            x=hard,
+            value=nan,
+            status=Status.FAILED,
+            duration=nan,
+            message='a "quoted" text\nin two lines, \u00e9\U0001f600\ud800\0\x7f',
+            traceback='Traceback: \t\\ ,"crc":"00000000"}\r\n',
+            identifier=0,
+        ),
+        Evaluation(2, value=-math.inf, status=Status.OUT_OF_SUPPORT, **result),
+        Evaluation(3, value=nan, status=Status.TIMED_OUT, identifier=2**53, **result),
+        Evaluation(4, value=nan, status=Status.ABANDONED, identifier=1, **result),
+    )
+
+
+def append_events(store: Store, events: Sequence[Event]) -> None:
+    """Record events of both kinds."""
+    for event in events:
+        if isinstance(event, Intent):
+            store.append_intent(Proposal(event.identifier, event.x))
+        else:
+            store.append_result(event)
+
+
+def assert_same_events(found: Sequence[Event], expected: Sequence[Event]) -> None:
+    """Compare to the last bit, so that NaN equals itself and -0.0 is not 0.0."""
+    assert len(found) == len(expected), f"{len(found)} events instead of {len(expected)}"
+    for position, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert _bits(one) == _bits(other), f"event {position} is {one} instead of {other}"
+
+
+def _bits(event: Event) -> tuple[object, ...]:
+    kept = (type(event).__name__, event.identifier, event.x.shape, event.x.tobytes())
+    if isinstance(event, Intent):
+        return kept
+    numbers = np.array([event.value, event.duration, event.started, event.ended])
+    numbers[np.isnan(numbers)] = math.nan  # whatever its payload
+    texts = (event.message, event.traceback, event.worker)
+    return (*kept, event.index, event.status, numbers.tobytes(), *texts)
+
+
+def _check_a_new_store_is_empty(store: Store) -> None:
+    assert store.events() == (), "a new store has events"
+    assert store.latest_snapshot() is None, "a new store has a snapshot"
+    assert isinstance(store.seed, int) and store.seed >= 0, "the seed is no non-negative integer"
+    assert all(isinstance(warning, str) for warning in store.warnings), "a warning is no text"
+
+
+def _check_events_come_back_in_order(store: Store) -> None:
+    events = example_events()
+    for count, event in enumerate(events, start=1):
+        append_events(store, [event])
+        assert_same_events(store.events(), events[:count])
+
+
+def _check_events_are_copies(store: Store) -> None:
+    x = np.array([1.0, 2.0])
+    store.append_intent(Proposal(0, x))
+    x[:] = 0.0
+    (intent,) = store.events()
+    assert intent.x.tolist() == [1.0, 2.0], "changing the caller's array changes the store"
+    assert not intent.x.flags.writeable, "the x of an event can be changed"
+
+
+def _check_indices_are_consecutive(store: Store) -> None:
+    event = Evaluation(1, np.zeros(2), 0.0, Status.OK, 0.0)
+    _assert_refused(store, event, "a result whose index leaves a gap")
+    append_events(store, [Intent(0, np.zeros(2))])
+    _assert_refused(store, Intent(1, np.zeros(3)), "an x of another dimension")
+    assert len(store.events()) == 1, "a refused event was kept"
+
+
+def _check_snapshots(store: Store) -> None:
+    for number in range(3):
+        arrays = {"a": np.arange(6.0).reshape(2, 3) + number, "empty": np.zeros((0, 2))}
+        store.write_snapshot(number, arrays, {"n": number, "nested": {"list": [1, 2.5, None]}})
+    snapshot = store.latest_snapshot()
+    if snapshot is None:  # a store may drop them
+        return
+    assert snapshot.number == 2, "the latest snapshot is not the last one written"
+    assert set(snapshot.arrays) == {"a", "empty"}, "the snapshot has other arrays"
+    assert np.array_equal(snapshot.arrays["a"], np.arange(6.0).reshape(2, 3) + 2)
+    assert snapshot.arrays["empty"].shape == (0, 2), "the shape of an empty array is lost"
+    assert snapshot.metadata == {"n": 2, "nested": {"list": [1, 2.5, None]}}
+
+
+def _check_the_spool_is_empty(store: Store) -> None:
+    assert list(store.spool.harvest()) == [], "a new store has spooled results"
+    store.spool.remove(0)
+    assert store.spool.directory is None or isinstance(store.spool.directory, str)
+
+
+def _check_closing(store: Store) -> None:
+    store.append_intent(Proposal(0, np.zeros(1)))
+    store.close()
+    store.close()
+    _assert_refused(store, Intent(1, np.zeros(1)), "an event after it was closed")
+
+
+def _check_reopening(make_store: MakeStore, reopen: Reopen) -> None:
+    events = example_events()
+    store = make_store()
+    for count in range(len(events)):
+        append_events(store, [events[count]])
+        seed = store.seed
+        store.close()
+        store = reopen(store)
+        assert_same_events(store.events(), events[: count + 1])
+        assert store.seed == seed, "a reopened store has another seed"
+    store.close()
+
+
+def _assert_refused(store: Store, event: Event, what: str) -> None:
+    try:
+        append_events(store, [event])
+    except StoreError:
+        return
+    raise AssertionError(f"the store took {what}; it must raise a StoreError")

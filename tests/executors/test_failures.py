@@ -1,0 +1,100 @@
+import math
+import pickle
+import signal
+
+import numpy as np
+import pytest
+
+from sparing.errors import SettingsError, TargetError
+from sparing.evaluation_log import Evaluation, Proposal, Status
+from sparing.executors import (
+    RAISE,
+    SKIP,
+    FailedEvaluationError,
+    FailureKind,
+    FailurePolicy,
+    Outcome,
+    Remainder,
+    TooManyFailuresError,
+    WorkerDiedError,
+    retry,
+)
+from sparing.executors.failures import describe_exit
+
+
+def failed(n):
+    return [
+        Evaluation(k, np.array([float(k), 0.5]), math.nan, Status.FAILED, 1.0, f"reason {k}")
+        for k in range(n)
+    ]
+
+
+def test_each_kind_has_its_reaction():
+    policy = FailurePolicy(
+        exception=RAISE, timed_out=retry(2), worker_died=retry(1, Remainder.RAISE)
+    )
+    assert policy.reaction(FailureKind.EXCEPTION) is RAISE
+    assert policy.reaction(FailureKind.INVALID_VALUE) is SKIP
+    assert policy.reaction(FailureKind.TIMED_OUT).retries == 2
+    assert policy.reaction(FailureKind.WORKER_DIED).then is Remainder.RAISE
+
+
+@pytest.mark.parametrize(
+    ("n_failed", "n_total", "fraction", "raises"),
+    [
+        (9, 9, 0.5, False),  # too few to judge
+        (5, 10, 0.5, False),
+        (6, 10, 0.5, True),
+        (1, 10, 0.0, True),
+        (100, 100, 1.0, False),
+    ],
+)
+def test_too_many_failures_raise(n_failed, n_total, fraction, raises):
+    policy = FailurePolicy(max_failed_fraction=fraction)
+    if not raises:
+        policy.check(n_failed, n_total, failed(n_failed))
+        return
+    with pytest.raises(TooManyFailuresError) as caught:
+        policy.check(n_failed, n_total, failed(n_failed))
+    assert len(caught.value.entries) == n_failed
+    assert f"{n_failed} of {n_total} evaluations failed" in str(caught.value)
+    assert "at (0, 0.5): reason 0" in str(caught.value)
+
+
+def test_a_long_list_is_cut_in_the_message_only():
+    with pytest.raises(TooManyFailuresError, match="and 20 more") as caught:
+        FailurePolicy().check(30, 40, failed(30))
+    assert "reason 9" in str(caught.value)
+    assert "reason 10" not in str(caught.value)
+    assert isinstance(caught.value, TargetError)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"exception": "skip"}, {"max_failed_fraction": 1.5}, {"max_failed_fraction": math.nan}],
+)
+def test_policies_that_cannot_be_meant_are_refused(options):
+    with pytest.raises(SettingsError, match=next(iter(options))):
+        FailurePolicy(**options)
+
+
+@pytest.mark.parametrize("times", [-1, 1.5, True])
+def test_retries_are_counts(times):
+    with pytest.raises(SettingsError, match="retries must be"):
+        retry(times)
+
+
+def test_errors_pickle_with_what_they_carry():
+    outcome = Outcome(math.nan, Status.FAILED, 1.0, "reason", kind=FailureKind.EXCEPTION)
+    error = FailedEvaluationError(Proposal(3, np.array([1.0])), outcome)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.proposal.identifier) == (str(error), 3)
+    many = pickle.loads(pickle.dumps(TooManyFailuresError(10, 0.5, failed(6))))
+    assert len(many.entries) == 6
+    assert not pickle.loads(pickle.dumps(WorkerDiedError("gone", certain=False))).certain
+
+
+def test_the_end_of_a_process_in_words():
+    assert describe_exit(-signal.SIGKILL) == "the worker process died (signal 9, SIGKILL)"
+    assert describe_exit(3) == "the worker process ended with exit code 3"
+    assert describe_exit(None) == "the worker process died"
