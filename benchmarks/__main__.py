@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import batch_efficiency
 from benchmarks.errors import BenchmarkError
 from benchmarks.methods import METHODS
 from benchmarks.methods.pyvbmc_method import REQUIREMENT, create_environment
@@ -49,6 +50,13 @@ def _robustness(options: argparse.Namespace) -> int:
     return int(crashes > 0)
 
 
+def _batch(options: argparse.Namespace) -> int:
+    batch_efficiency.campaign(
+        options.problems, options.batches, options.seeds, options.data, options.out, options.jobs
+    )
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -73,6 +81,17 @@ def _parser() -> argparse.ArgumentParser:
     environment = commands.add_parser("pyvbmc-env", help=f"create a venv with {REQUIREMENT}")
     environment.set_defaults(command=_environment)
     environment.add_argument("directory", type=Path)
+
+    batch = commands.add_parser("batch", help="evaluations and rounds needed with batches")
+    batch.set_defaults(command=_batch)
+    batch.add_argument("--problems", nargs="+", default=batch_efficiency.DEFAULT_PROBLEMS)
+    batch.add_argument(
+        "--batches", nargs="+", type=_positive, default=batch_efficiency.DEFAULT_BATCHES
+    )
+    batch.add_argument("--seeds", type=_positive, default=5)
+    batch.add_argument("--jobs", type=_positive, default=1)
+    batch.add_argument("--data", type=Path, help="JSON file with the published problems")
+    batch.add_argument("--out", type=Path, required=True, help="directory of the results")
 
     robustness = commands.add_parser("robustness", help="sparing on many random problems")
     robustness.set_defaults(command=_robustness)

@@ -19,7 +19,7 @@ LAYERS = {
     "L3 surrogate": "surrogate",
     "L3 variational": "variational",
     "L4 decisions": "acquisition evidence diagnostics stopping whitening training_data",
-    "L5 inference": "settings posterior step final executors progress result serialisation engine "
+    "L5 inference": "settings posterior step final executors progress result serialisation "
     "engine inference driver",
     "L6 surface": "plots report cli demo integrations testing __main__ __init__",
 }

@@ -103,7 +103,14 @@ class Engine:
             kind = self.settings.initial_design.kind
             nothing = np.empty((0, self.problem.dimension))
             return initial_design(self.state.transform, nothing, 1, kind, generator)[0]
-        return propose(self.state, surrogate, identifier, self.settings, self.streams)
+        return propose(
+            self.state,
+            surrogate,
+            identifier,
+            self.settings,
+            self.streams,
+            pending=bool(self.pending),
+        )
 
     def _with_pending(self, surrogate: GaussianProcess | None) -> GaussianProcess | None:
         if surrogate is not None:

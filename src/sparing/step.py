@@ -165,14 +165,20 @@ def n_new_points(state: State, settings: Settings) -> int:
 
 
 def propose(
-    state: State, gp: GaussianProcess, count: int, settings: Settings, streams: RandomStreams
+    state: State,
+    gp: GaussianProcess,
+    count: int,
+    settings: Settings,
+    streams: RandomStreams,
+    *,
+    pending: bool,
 ) -> Array:
     """The next point to evaluate, in the user's coordinates: (D,).
 
     ``gp`` is the last surrogate with everything that arrived since appended (rank-one updates),
-    ``count`` the running number of the proposal.
+    ``count`` the running number of the proposal, ``pending`` whether others are being evaluated.
     """
-    rule = settings.acquisition.rule(count, warm_up=state.warm_up)
+    rule = settings.acquisition.rule(count, warm_up=state.warm_up, pending=pending)
     generator = streams.generator("acquisition", count)
     u = next_point(rule, count, gp, state.mixture, settings.acquisition, generator)
     return state.transform.to_user(_within_reach(u[None, :], state.transform))[0]

@@ -95,10 +95,11 @@ def confirmed_outside(outside: Array, inside: Array, values: Array) -> tuple[Arr
     everything = np.vstack([inside, outside])
     scale = np.maximum(everything.std(axis=0), np.finfo(float).tiny)
     tree = KDTree(everything / scale)
-    n_neighbours = min(N_NEIGHBOURS, len(everything) - 1)
-    _, neighbours = tree.query(outside / scale, k=list(range(1, n_neighbours + 2)))
+    # Each point finds itself first. Neighbours that do not exist have the index len(everything).
+    _, neighbours = tree.query(outside / scale, k=N_NEIGHBOURS + 1)
     own = len(inside) + np.arange(len(outside))
     others = (neighbours >= len(inside)) & (neighbours != own[:, None])
+    others &= neighbours < len(everything)
     confirmed = others.sum(axis=1) >= N_CONFIRMING
     _, nearest = KDTree(inside / scale).query(outside[confirmed] / scale)
     stand_in = np.max(values) - OUTSIDE_DEPTH - inside.shape[1]

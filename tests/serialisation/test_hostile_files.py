@@ -255,5 +255,9 @@ def test_what_is_no_file_is_refused(tmp_path):
         sparing.load(tmp_path / "absent")
     with pytest.raises(LoadError):
         sparing.load(tmp_path)
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(2**31)  # sparse: it takes no space on the disk
+    with pytest.raises(LoadError, match="larger than any result"):
+        sparing.load(tmp_path / "huge")
     with pytest.raises(LoadError, match="not a file that sparing wrote"):
         load_bytes(b"PK is not enough", tmp_path / "text")

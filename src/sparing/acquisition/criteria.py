@@ -69,5 +69,18 @@ class UncertaintySampling:
         return value + log_regularisation(variance, self.variance_floor)
 
 
+@dataclass(frozen=True, eq=False)
+class UpperConfidenceBound:
+    """f + beta sqrt(V): where the log density may be high for all that is known."""
+
+    gp: GaussianProcess
+    beta: float = 3.0  # as optimistic as the ELCBO is pessimistic (Section 3.2)
+
+    def __call__(self, candidates: Array) -> Array:
+        """The bound at the candidates: (m, D) -> (m,)."""
+        mean, variance = predict(self.gp, candidates)
+        return mean + self.beta * np.sqrt(variance)
+
+
 def _log(positive: Array) -> Array:
     return np.log(np.maximum(positive, np.finfo(float).tiny))

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sparing.acquisition.criteria import UncertaintyRule, UncertaintySampling
+from sparing.acquisition.criteria import (
+    UncertaintyRule,
+    UncertaintySampling,
+    UpperConfidenceBound,
+)
 from sparing.acquisition.search import SearchSettings, maximise
 from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
 from sparing.linear_algebra import Array
@@ -26,6 +30,7 @@ class Rule(enum.Enum):
     PROSPECTIVE = "prospective uncertainty sampling"  # a_pro, Section 3.3
     VARIANCE_REDUCTION = "integrated variance reduction"
     POSTERIOR_DRAW = "draw from the posterior"  # every second one widened
+    EXPLORATION = "upper confidence bound"  # f + 3 sd: where the density may yet be high
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class AcquisitionSettings:
     # Warm-up has to find the mass: a_pro climbs. Afterwards the rules take turns.
     warm_up_rules: tuple[Rule, ...] = (Rule.PROSPECTIVE,)
     rules: tuple[Rule, ...] = (Rule.VARIANCE_REDUCTION, Rule.POSTERIOR_DRAW)
+    # While other points are pending, the warm-up cannot climb step by step: part of it explores.
+    pending_warm_up_rules: tuple[Rule, ...] = (Rule.PROSPECTIVE, Rule.EXPLORATION)
     variance_floor: float = 1e-4  # V_reg, S2.1
     n_references: int = 200  # reference points of the integrated variance reduction
     widening: float = 1.5  # of every second posterior draw, and of half the reference points
@@ -45,11 +52,18 @@ class AcquisitionSettings:
     @classmethod
     def paper(cls, rule: Rule = Rule.PROSPECTIVE) -> AcquisitionSettings:
         """Section 3.3: a_pro (or a_us) for every point, CMA-ES."""
-        return cls(warm_up_rules=(rule,), rules=(rule,), search=SearchSettings.paper())
+        return cls(
+            warm_up_rules=(rule,),
+            rules=(rule,),
+            pending_warm_up_rules=(rule,),
+            search=SearchSettings.paper(),
+        )
 
-    def rule(self, count: int, *, warm_up: bool) -> Rule:
+    def rule(self, count: int, *, warm_up: bool, pending: bool) -> Rule:
         """The rule that chooses the point with this running number."""
-        rules = self.warm_up_rules if warm_up else self.rules
+        rules = self.rules
+        if warm_up:
+            rules = self.pending_warm_up_rules if pending else self.warm_up_rules
         return rules[count % len(rules)]
 
 
@@ -66,6 +80,8 @@ def next_point(
     if rule is Rule.POSTERIOR_DRAW:
         factor = settings.widening if (count // len(settings.rules)) % 2 else 1.0
         return np.clip(widened_draws(mixture, 1, factor, generator)[0], *box)
+    if rule is Rule.EXPLORATION:
+        return maximise(UpperConfidenceBound(gp), mixture, box, settings.search, generator)
     if rule is Rule.VARIANCE_REDUCTION:
         half = settings.n_references // 2
         references = np.vstack(

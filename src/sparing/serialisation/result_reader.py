@@ -32,6 +32,8 @@ from sparing.settings import Settings
 from sparing.stopping import StopReason
 from sparing.store.files import read_regular_file
 
+LARGEST_FILE = 2**30  # bytes, far beyond any run; what is larger is not read into memory
+
 
 def load(path: str | PathLike[str]) -> Result:
     """The result that ``result.save(path)`` wrote; `LoadError` when it cannot be read.
@@ -40,13 +42,18 @@ def load(path: str | PathLike[str]) -> Result:
     ``result.problem.log_density`` is a `TargetError`, everything else works as before.
     """
     with load_errors(fspath(path)):
-        try:
-            content = read_regular_file(Path(path))
-        except StoreError as error:
-            raise LoadError(str(error)) from error
-        if content is None:
-            raise LoadError("there is no such file")
-        return result_from_parts(*unpack(content))
+        return result_from_parts(*unpack(_content(Path(path))))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        require(path.exists(), "there is no such file")
+        require(path.stat().st_size <= LARGEST_FILE, "it is larger than any result")
+        content = read_regular_file(path)
+    except (OSError, StoreError) as error:
+        raise LoadError(str(error)) from error
+    require(content is not None, "there is no such file")
+    return content or b""
 
 
 def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> Result:
