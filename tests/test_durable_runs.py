@@ -85,6 +85,21 @@ def test_killed_in_an_evaluation_and_resumed(tmp_path, uninterrupted, killed_at,
     assert len(evaluated) == BUDGET - killed_at + 1  # nothing was evaluated twice
 
 
+def test_a_snapshot_of_another_release_is_passed_over(tmp_path, uninterrupted, monkeypatch):
+    from sparing import inference
+    from sparing.errors import LoadError
+
+    store = tmp_path / "run"
+    run(store, max_evaluations=20)
+
+    def refuse(*arguments, **options):
+        raise LoadError("made by another release")
+
+    monkeypatch.setattr(inference, "state_from_parts", refuse)
+    result = run(store)
+    assert result.n_evaluations == uninterrupted.n_evaluations
+
+
 def test_a_finished_run_is_read_back_without_an_evaluation(tmp_path, uninterrupted):
     store = tmp_path / "run"
     run(store)

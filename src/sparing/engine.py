@@ -28,7 +28,6 @@ from sparing.settings import Settings
 from sparing.step import (
     Solution,
     State,
-    carry_over,
     complete_iteration,
     fit_posterior,
     initial_state,
@@ -41,6 +40,7 @@ from sparing.step import (
 from sparing.stopping import StopReason
 from sparing.surrogate.gaussian_process import GaussianProcess, append_point, predict
 from sparing.training_data import working_values
+from sparing.whitening import carry_over
 
 # A design of which nothing is usable is extended this many times before giving up.
 MAX_DESIGN_EXTENSIONS = 5

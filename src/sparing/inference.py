@@ -6,8 +6,9 @@ already is replayed first, so that a run goes on where it stopped.
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparing.engine import Engine
-from sparing.errors import SettingsError, TargetError
+from sparing.errors import LoadError, SettingsError, TargetError
 from sparing.evaluation_log import Evaluation, Proposal, Status
 from sparing.executors.outcome import Outcome
 from sparing.executors.target_call import classify
@@ -26,9 +27,12 @@ from sparing.result import Result
 from sparing.serialisation.fingerprint import fingerprint
 from sparing.serialisation.state_codec import state_from_parts, state_to_parts
 from sparing.settings import Settings
-from sparing.step import IterationInfo
+from sparing.step import IterationInfo, State
 from sparing.stopping import StopReason
 from sparing.store import Intent, MemoryStore, RunDirectory, Store
+from sparing.store.interface import Event
+
+logger = logging.getLogger("sparing")
 
 
 class Inference:
@@ -239,26 +243,40 @@ class Inference:
     # ------------------------------------------------------------------ durability
 
     def _replay(self) -> None:
-        """Feed the store's events to the engine, from the newest snapshot on."""
+        """Feed the store's events to the engine, from the newest snapshot on where there is one."""
         events = self.store.events()
         self._n_events = len(events)
+        state, n_done = self._restored_state(events)
+        for event in events[:n_done]:
+            self._apply(event, refit=False)
+        if state is not None:
+            self._engine.restore(state)
+        for event in events[n_done:]:
+            self._apply(event, refit=True)
+
+    def _restored_state(self, events: Sequence[Event]) -> tuple[State | None, int]:
+        """The newest snapshot's state and how many events it includes; none: start over.
+
+        A snapshot of another release, or one that does not agree with the log, is not used: the
+        events alone give the same run.
+        """
         snapshot = self.store.latest_snapshot()
-        n_done = 0
-        if snapshot is not None and snapshot.number <= len(events):
-            n_done = snapshot.number
-            for event in events[:n_done]:
-                self._apply(event, refit=False)
+        if snapshot is None or snapshot.number > len(events):
+            return None, 0
+        before = [event for event in events[: snapshot.number] if isinstance(event, Evaluation)]
+        try:
             state = state_from_parts(
                 snapshot.arrays,
                 snapshot.metadata,
                 base=self._engine.state.transform,
-                evaluations=self._engine.log,
+                evaluations=before,
                 names=self.problem.names,
                 settings=self.settings,
             )
-            self._engine.restore(state)
-        for event in events[n_done:]:
-            self._apply(event, refit=True)
+        except LoadError as reason:
+            logger.info("snapshot %d not used: %s", snapshot.number, reason)
+            return None, 0
+        return state, snapshot.number
 
     def _apply(self, event: Intent | Evaluation, *, refit: bool) -> None:
         if isinstance(event, Evaluation):

@@ -42,7 +42,7 @@ from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.elbo import Elbo, evaluate_elbo
 from sparing.variational.fit import fit
 from sparing.variational.mixture import GaussianMixture
-from sparing.whitening import anisotropy, whitening_matrix
+from sparing.whitening import anisotropy, change_of_coordinates, whitening_matrix
 
 # The first q: two components near x0, small against the plausible box, which has width 1
 # (Section 3.5 asks for "small values" only).
@@ -291,25 +291,6 @@ def preferred(current: Solution, whitened: Solution, settings: Settings) -> Solu
     return whitened if gain >= settings.whitening.minimal_gain else current
 
 
-def carry_over(
-    mixture: GaussianMixture, old: ParameterTransform, new: ParameterTransform
-) -> GaussianMixture:
-    """The mixture in new coordinates; of the components' covariances only the diagonal is kept."""
-    linear, offset = _change_of_coordinates(old, new)
-    lengths = np.sqrt(np.sum((linear * mixture.lengths) ** 2, axis=1))
-    return GaussianMixture(
-        mixture.weights, mixture.means @ linear.T + offset, mixture.scales, lengths
-    )
-
-
-def _change_of_coordinates(old: ParameterTransform, new: ParameterTransform) -> tuple[Array, Array]:
-    """(L, c) of u_new = L u_old + c: two whitenings of the same standardised coordinates."""
-    old_matrix, old_offset = old.standardised_map()  # s = M u + b
-    new_matrix, new_offset = new.standardised_map()
-    inverse = np.linalg.inv(new_matrix)
-    return inverse @ old_matrix, inverse @ (old_offset - new_offset)
-
-
 def complete_iteration(
     state: State,
     solution: Solution,
@@ -390,7 +371,7 @@ def _features(
         return None
     before = state.history[-1]
     old = before.posterior
-    linear, offset = _change_of_coordinates(old.transform, posterior.transform)
+    linear, offset = change_of_coordinates(old.transform, posterior.transform)
     kl = gaussianised_symmetric_kl(
         posterior.mixture.mean,
         posterior.mixture.covariance,

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.linear_algebra import Array
+from sparing.parameter_transform import ParameterTransform
+from sparing.variational.mixture import GaussianMixture
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class WhiteningSettings:
     correlation_floor: float = 0.05  # smaller correlations are noise of the fit: zeroed
     # Not worth the refit: eigenvalues of the whitened covariance within this factor of each other.
     condition_number: float = 2.0
-    # The ELBO must not drop by more than this for a first whitening that removes correlations.
+    # Kept only when the ELBO gains at least this, or it is not worth changing coordinates.
     minimal_gain: float = 0.1
     width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
 
@@ -49,3 +51,22 @@ def anisotropy(covariance: Array) -> float:
     """Ratio of the largest to the smallest eigenvalue of the covariance."""
     eigenvalues = np.linalg.eigvalsh(covariance)
     return float(eigenvalues[-1] / max(eigenvalues[0], np.finfo(float).tiny))
+
+
+def carry_over(
+    mixture: GaussianMixture, old: ParameterTransform, new: ParameterTransform
+) -> GaussianMixture:
+    """The mixture in new coordinates; of the components' covariances only the diagonal is kept."""
+    linear, offset = change_of_coordinates(old, new)
+    lengths = np.sqrt(np.sum((linear * mixture.lengths) ** 2, axis=1))
+    return GaussianMixture(
+        mixture.weights, mixture.means @ linear.T + offset, mixture.scales, lengths
+    )
+
+
+def change_of_coordinates(old: ParameterTransform, new: ParameterTransform) -> tuple[Array, Array]:
+    """(L, c) of u_new = L u_old + c: two whitenings of the same standardised coordinates."""
+    old_matrix, old_offset = old.standardised_map()  # s = M u + b
+    new_matrix, new_offset = new.standardised_map()
+    inverse = np.linalg.inv(new_matrix)
+    return inverse @ old_matrix, inverse @ (old_offset - new_offset)
