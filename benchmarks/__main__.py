@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import batch_efficiency
+from benchmarks import batch_efficiency, faults
 from benchmarks.errors import BenchmarkError
 from benchmarks.methods import METHODS
 from benchmarks.methods.pyvbmc_method import REQUIREMENT, create_environment
@@ -57,6 +57,11 @@ def _batch(options: argparse.Namespace) -> int:
     return 0
 
 
+def _faults(options: argparse.Namespace) -> int:
+    faults.campaign(options.seeds, options.data, options.problem)
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -92,6 +97,12 @@ def _parser() -> argparse.ArgumentParser:
     batch.add_argument("--jobs", type=_positive, default=1)
     batch.add_argument("--data", type=Path, help="JSON file with the published problems")
     batch.add_argument("--out", type=Path, required=True, help="directory of the results")
+
+    fault = commands.add_parser("faults", help="each kind of fault at one evaluation in ten")
+    fault.set_defaults(command=_faults)
+    fault.add_argument("--problem", default="lumpy-2")
+    fault.add_argument("--seeds", type=_positive, default=5)
+    fault.add_argument("--data", type=Path, help="JSON file with the published problems")
 
     robustness = commands.add_parser("robustness", help="sparing on many random problems")
     robustness.set_defaults(command=_robustness)

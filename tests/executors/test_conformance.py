@@ -2,9 +2,11 @@
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -108,18 +110,30 @@ def test_dask_capacity_and_shutdown(dask_client):
 
 def test_threads_of_a_dead_dask_worker_are_told_apart(tmp_path):
     """Both calls die with the process they share; only the killer does so again."""
-    problem = Problem(Target(str(tmp_path)), [0.0, -5.0], [5.0, 5.0])
+
+    def target(x):  # a closure: the workers cannot import this module
+        (tmp_path / f"call-{x[0]:g}-{time.monotonic_ns()}").touch()
+        while x[0] == 2.0 and not (tmp_path / "released").exists():
+            time.sleep(0.01)
+        if x[0] == 1.0:
+            time.sleep(1.0)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return -float(x[0])
+
+    outcomes = {}
     with (
         dask_cluster(n_workers=1, n_threads=2) as client,
-        EvaluationPool(problem, client) as pool,
+        EvaluationPool(Problem(target, [0.0], [5.0]), client) as pool,
     ):
-        pool.submit(Proposal(0, np.array([5.0, 1.0])))
-        pool.submit(Proposal(1, np.array([3.0, 2.0])))
-        outcomes = {}
+        pool.submit(Proposal(0, np.array([2.0])))
+        pool.submit(Proposal(1, np.array([1.0])))
         while pool.n_in_flight:
-            outcomes |= {p.identifier: outcome for p, outcome in pool.wait()}
-    assert outcomes[0].kind is FailureKind.WORKER_DIED
-    assert outcomes[1].value == -2.0
+            outcomes |= {p.identifier: outcome for p, outcome in pool.wait(timeout=0.05)}
+            if len(list(tmp_path.glob("call-2-*"))) == 2:
+                time.sleep(2.0)  # the killer would strike now, if it ran at the same time
+                (tmp_path / "released").touch()
+    assert outcomes[0].value == -2.0
+    assert outcomes[1].kind is FailureKind.WORKER_DIED
 
 
 # ---------------------------------------------------------------------- Ray

@@ -1,5 +1,6 @@
 import errno
 import os
+import stat
 
 import pytest
 
@@ -13,7 +14,7 @@ def test_a_file_is_synced_before_it_gets_its_name_and_the_name_after(tmp_path, m
         real = getattr(os, name)
 
         def call(*arguments, name=name, real=real):
-            calls.append((name, os.path.isdir(arguments[0])))
+            calls.append((name, stat.S_ISDIR(os.stat(arguments[0]).st_mode)))
             return real(*arguments)
 
         monkeypatch.setattr(os, name, call)
