@@ -257,3 +257,76 @@ def test_a_store_in_use_is_refused(tmp_path):
         pytest.raises(SparingError, match=str(os.getpid())),
     ):
         sparing.Inference(make_problem(), store=store)
+
+
+class TestExecution:
+    """The driver on workers: the same bookkeeping whatever evaluates the target."""
+
+    def test_workers_give_a_good_result_and_say_who_they_are(self):
+        result = run(workers=2, max_evaluations=60)
+        assert abs(result.log_evidence) < 0.05
+        workers = {entry.worker for entry in result.evaluations}
+        assert len(workers) == result.n_evaluations  # one process each
+        identifiers = [entry.identifier for entry in result.evaluations]
+        assert sorted(identifiers) == list(range(result.n_evaluations))
+
+    def test_one_worker_is_the_sequential_run(self, uninterrupted):
+        assert_identical(run(workers=1), uninterrupted)
+
+    def test_a_worker_that_hangs_or_dies_is_a_recorded_failure(self):
+        def fragile(x):
+            if 0.0 < x[0] < 0.15:
+                time.sleep(60.0)
+            if x[0] < -1.7:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return log_density(x)
+
+        x0 = np.array([[0.1, 0.0], [-1.8, 0.0]])
+        problem = make_problem(fragile)
+        result = run(problem=problem, x0=x0, workers=2, time_limit=1.0, max_evaluations=20)
+        assert result.evaluations[0].identifier is not None
+        by_identifier = {entry.identifier: entry for entry in result.evaluations}
+        assert by_identifier[0].status is sparing.Status.TIMED_OUT
+        assert by_identifier[1].status is sparing.Status.FAILED
+        assert "signal" in by_identifier[1].message
+        assert any("failed" in text for text in result.warnings)
+
+    def test_a_policy_can_end_the_run_and_the_failure_is_recorded(self, tmp_path):
+        def broken(x):
+            if x[0] > 1.0:
+                raise RuntimeError("diverged")
+            return log_density(x)
+
+        store = tmp_path / "run"
+        with pytest.raises(SparingError, match="diverged"):
+            run(
+                store,
+                make_problem(broken),
+                failures=sparing.FailurePolicy(exception=sparing.RAISE),
+            )
+        with sparing.Inference(make_problem(), max_evaluations=BUDGET, store=store) as resumed:
+            assert resumed.evaluations[-1].status is sparing.Status.FAILED
+            assert "RuntimeError" in resumed.evaluations[-1].traceback
+
+    def test_too_many_failures_stop_the_run_with_the_list(self):
+        def mostly_broken(x):
+            if x[0] > -1.0:
+                raise RuntimeError("diverged")
+            return log_density(x)
+
+        with pytest.raises(sparing.TooManyFailuresError, match="diverged") as caught:
+            run(problem=make_problem(mostly_broken))
+        assert len(caught.value.entries) > 5
+
+    def test_a_retry_can_succeed(self, tmp_path):
+        marker = tmp_path / "tried"
+
+        def flaky(x):
+            if not marker.exists():
+                marker.touch()
+                raise RuntimeError("the licence server was busy")
+            return log_density(x)
+
+        policy = sparing.FailurePolicy(exception=sparing.retry(2))
+        result = run(problem=make_problem(flaky), failures=policy, max_evaluations=12)
+        assert all(entry.status is sparing.Status.OK for entry in result.evaluations)

@@ -19,6 +19,14 @@ from sparing.errors import (
     TargetError,
 )
 from sparing.evaluation_log import Evaluation, Proposal, Status
+from sparing.executors import (
+    RAISE,
+    SKIP,
+    FailurePolicy,
+    LocalProcesses,
+    TooManyFailuresError,
+    retry,
+)
 from sparing.inference import Inference
 from sparing.parameter_transform import BoundedMap
 from sparing.posterior import Posterior
@@ -31,10 +39,14 @@ from sparing.stopping import StopReason
 __version__ = _version("sparing")
 
 __all__ = [
+    "RAISE",
+    "SKIP",
     "BoundedMap",
     "Evaluation",
+    "FailurePolicy",
     "Inference",
     "LoadError",
+    "LocalProcesses",
     "MissingExtraError",
     "Posterior",
     "Problem",
@@ -49,6 +61,8 @@ __all__ = [
     "Status",
     "StopReason",
     "TargetError",
+    "TooManyFailuresError",
     "infer",
     "load",
+    "retry",
 ]

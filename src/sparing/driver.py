@@ -14,8 +14,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from sparing.executors.failures import FailurePolicy
-from sparing.executors.outcome import record_to_outcome
+from sparing.evaluation_log import Proposal
+from sparing.executors.failures import FailedEvaluationError, FailurePolicy
+from sparing.executors.outcome import Outcome, record_to_outcome
 from sparing.executors.pool import EvaluationPool
 from sparing.inference import Inference
 from sparing.kernels.announce import compile_with_notice
@@ -157,12 +158,15 @@ class _Loop:
                 self._show()
             self._policy.check(inference.n_failed, inference.n_evaluations, inference.evaluations)
 
-    def _wait(self) -> list[Any]:
+    def _wait(self) -> list[tuple[Proposal, Outcome]]:
         self.waiting = True
         try:
             return self._pool.wait() if self.signal is None else []
         except _InterruptedWaitError:
             return []
+        except FailedEvaluationError as failure:  # the policy ends the run; the record comes first
+            self.inference.tell_outcome(failure.proposal, failure.outcome)
+            raise
         finally:
             self.waiting = False
 

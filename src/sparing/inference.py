@@ -161,8 +161,8 @@ class Inference:
             raise ValueError("tell() needs the value of the log joint, or error=")
         else:
             status, message = classify(float(value))
-            number = math.nan if status is Status.FAILED else float(value)
-            outcome = Outcome(number, status, duration, message)
+            number = {Status.OK: float(value), Status.OUT_OF_SUPPORT: -math.inf}.get(status)
+            outcome = Outcome(math.nan if number is None else number, status, duration, message)
         return self.tell_outcome(point, outcome)
 
     def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:

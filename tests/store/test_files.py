@@ -14,7 +14,8 @@ def test_a_file_is_synced_before_it_gets_its_name_and_the_name_after(tmp_path, m
         real = getattr(os, name)
 
         def call(*arguments, name=name, real=real):
-            calls.append((name, stat.S_ISDIR(os.stat(arguments[0]).st_mode)))
+            is_open = isinstance(arguments[0], int)
+            calls.append((name, is_open and stat.S_ISDIR(os.fstat(arguments[0]).st_mode)))
             return real(*arguments)
 
         monkeypatch.setattr(os, name, call)

@@ -189,6 +189,23 @@ def test_only_one_of_many_takes_over_without_system_locks(tmp_path, without_syst
         locks[0].release()
 
 
+def test_a_slower_process_sees_that_the_lock_was_taken(tmp_path, without_system_lock, monkeypatch):
+    path = tmp_path / "lock"
+    path.write_bytes(other_owner(host="elsewhere"))
+    claim = RunLock._claim
+
+    @contextlib.contextmanager
+    def late_claim(self):
+        path.write_bytes(other_owner(host="faster"))
+        with claim(self):
+            yield
+
+    monkeypatch.setattr(RunLock, "_claim", late_claim)
+    with pytest.raises(StoreLockedError, match="on faster"):
+        RunLock(path)
+    assert decode_owner(path.read_bytes()).host == "faster"
+
+
 def test_a_take_over_in_progress_is_left_alone(tmp_path, without_system_lock):
     (tmp_path / "lock").write_bytes(other_owner(host="elsewhere"))
     (tmp_path / "lock.claim").touch()
