@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import batch_efficiency, faults
+from benchmarks import batch_efficiency, durability, faults, killed_runs
 from benchmarks.errors import BenchmarkError
 from benchmarks.methods import METHODS
 from benchmarks.methods.pyvbmc_method import REQUIREMENT, create_environment
@@ -62,6 +62,14 @@ def _faults(options: argparse.Namespace) -> int:
     return 0
 
 
+def _killed_runs(options: argparse.Namespace) -> int:
+    return int(killed_runs.campaign(options.kills, options.seed) > 0)
+
+
+def _durability(options: argparse.Namespace) -> int:
+    return int(durability.run(options) > 0)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -103,6 +111,15 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument("--problem", default="lumpy-2")
     fault.add_argument("--seeds", type=_positive, default=5)
     fault.add_argument("--data", type=Path, help="JSON file with the published problems")
+
+    killed = commands.add_parser("killed-runs", help="whole runs, killed and resumed")
+    killed.set_defaults(command=_killed_runs)
+    killed.add_argument("--kills", type=_positive, default=200)
+    killed.add_argument("--seed", type=int, default=1)
+
+    durable = commands.add_parser("durability", help="kills, stale locks, full disk, append times")
+    durable.set_defaults(command=_durability)
+    durability.add_options(durable)
 
     robustness = commands.add_parser("robustness", help="sparing on many random problems")
     robustness.set_defaults(command=_robustness)
