@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from sparing.linear_algebra import Array
 from sparing.parameter_transform import ParameterTransform
@@ -142,6 +141,8 @@ class Posterior:
 
 def _quasi_random_sample(mixture: GaussianMixture, n: int) -> Array:
     """A deterministic, evenly spread sample of the mixture: (n, D)."""
+    from scipy.stats import qmc  # here: it doubles the time the package takes to import
+
     sampler = qmc.Sobol(mixture.dimension + 1, scramble=True, rng=np.random.default_rng(0))
     unit = sampler.random(n)
     component = np.searchsorted(np.cumsum(mixture.weights), unit[:, 0], side="right")

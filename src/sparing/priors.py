@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from scipy.stats.distributions import rv_frozen
 
 from sparing.errors import ProblemError
 from sparing.linear_algebra import Array
@@ -27,9 +25,12 @@ from sparing.user_values import format_interval, function_name, log_value, short
 
 # Frozen multivariate distributions have no public classes; these are the ones with a density on
 # the whole of R^D (a Dirichlet or a von Mises-Fisher has none: its parameters are dependent).
-_MULTIVARIATE_NORMAL = type(stats.multivariate_normal(0.0))
-_MULTIVARIATE_T = type(stats.multivariate_t(0.0))
-_MULTIVARIATE = (_MULTIVARIATE_NORMAL, _MULTIVARIATE_T, stats.gaussian_kde)
+# Families by the name of their (private) class, with what describes a member.
+_MULTIVARIATE = {
+    "multivariate_normal_frozen": ("mean", "cov"),
+    "multivariate_t_frozen": ("loc", "shape", "df"),
+    "gaussian_kde": ("dataset", "weights", "covariance"),
+}
 
 
 class Prior(ABC):
@@ -114,7 +115,7 @@ class MultivariatePrior(Prior):
     def log_density(self, x: Array) -> float:
         """Log p(x) at one point x (D,)."""
         point = np.array(x, dtype=np.float64)
-        if isinstance(self.distribution, stats.gaussian_kde):
+        if _class_name(self.distribution) == "gaussian_kde":
             point = point[:, None]  # its points are columns
         with np.errstate(all="ignore"):  # the square of a distance may overflow
             return log_value(self.distribution.logpdf(point))
@@ -125,12 +126,9 @@ class MultivariatePrior(Prior):
 
     def description(self) -> dict[str, Any]:
         """Family and parameters."""
-        family = type(self.distribution).__name__.removesuffix("_frozen")
-        attributes = {
-            _MULTIVARIATE_NORMAL: ("mean", "cov"),
-            _MULTIVARIATE_T: ("loc", "shape", "df"),
-        }.get(type(self.distribution), ("dataset", "weights", "covariance"))
-        values = {name: _plain(getattr(self.distribution, name)) for name in attributes}
+        family = _class_name(self.distribution)
+        values = {name: _plain(getattr(self.distribution, name)) for name in _MULTIVARIATE[family]}
+        family = family.removesuffix("_frozen")
         return {"kind": "multivariate", "family": family, **values}
 
     def __str__(self) -> str:
@@ -156,7 +154,7 @@ def parse_prior(prior: Any, names: Sequence[str]) -> Prior | None:
         return _parse_independent(list(prior), names)
     if fault := _unusable(prior):
         raise ProblemError([f"prior: {fault}"])
-    if isinstance(prior, _MULTIVARIATE):
+    if _class_name(prior) in _MULTIVARIATE:
         return _parse_multivariate(prior, dimension)
     if _is_univariate(prior):
         if dimension > 1:
@@ -239,7 +237,7 @@ def _support_fault(distribution: Any) -> str | None:
 
 
 def _parse_multivariate(prior: Any, dimension: int) -> Prior:
-    own = prior.d if isinstance(prior, stats.gaussian_kde) else prior.dim
+    own = prior.d if _class_name(prior) == "gaussian_kde" else prior.dim
     if own != dimension:
         raise ProblemError([f"prior is a distribution of {own} variables, {dimension=}"])
     factor = getattr(prior, "cov_object", getattr(prior, "shape_info", None))
@@ -249,7 +247,7 @@ def _parse_multivariate(prior: Any, dimension: int) -> Prior:
 
 
 def _is_univariate(distribution: object) -> bool:
-    if isinstance(distribution, rv_frozen):
+    if _is_frozen(distribution):
         return True
     # The base class of the new-style distributions is private.
     return hasattr(distribution, "logpdf") and hasattr(distribution, "support")
@@ -259,23 +257,43 @@ def _unusable(distribution: object) -> str | None:
     """Why a distribution of scipy.stats can be no prior, if so."""
     if isinstance(distribution, type):
         return f"is the class {distribution.__name__}: give an instance, with its parameters"
-    classes = {base.__name__ for base in type(distribution).__mro__}
-    family = distribution.dist if isinstance(distribution, rv_frozen) else distribution
-    if isinstance(family, stats.rv_discrete) or "DiscreteDistribution" in classes:
+    classes = _class_names(distribution)
+    family = getattr(distribution, "dist", None) if _is_frozen(distribution) else distribution
+    family_classes = _class_names(family)
+    if "rv_discrete" in family_classes or "DiscreteDistribution" in classes:
         return "is discrete: sparing infers continuous parameters only"
     if family is distribution and (
-        isinstance(family, stats.rv_continuous) or "multi_rv_generic" in classes
+        "rv_continuous" in family_classes or "multi_rv_generic" in classes
     ):
         return "is not frozen: call it with its parameters, as in scipy.stats.norm(0, 1)"
     return None
 
 
 def _describe_univariate(distribution: Any) -> dict[str, Any]:
-    if isinstance(distribution, rv_frozen):
+    if _is_frozen(distribution):
         arguments = [_plain(value) for value in distribution.args]
         keywords = {name: _plain(value) for name, value in sorted(distribution.kwds.items())}
         return {"family": distribution.dist.name, "arguments": arguments, "keywords": keywords}
     return {"family": type(distribution).__name__, "summary": repr(distribution)}
+
+
+# Classes of scipy.stats are told by their names: importing it would double the time that importing
+# this package takes, and a user who passes a distribution has imported it.
+def _class_names(value: object) -> set[str]:
+    """Names of the classes of scipy.stats a value is an instance of."""
+    return {
+        base.__name__ for base in type(value).__mro__ if base.__module__.startswith("scipy.stats")
+    }
+
+
+def _class_name(value: object) -> str:
+    """Name of the value's own class, if it is one of scipy.stats."""
+    own = type(value)
+    return own.__name__ if own.__module__.startswith("scipy.stats") else ""
+
+
+def _is_frozen(distribution: object) -> bool:
+    return "rv_frozen" in _class_names(distribution)
 
 
 def _everywhere(dimension: int) -> tuple[Array, Array]:

@@ -10,7 +10,6 @@ import enum
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import qmc
 
 from sparing.linear_algebra import Array
 from sparing.parameter_transform import ParameterTransform
@@ -56,6 +55,8 @@ def initial_design(
     if kind is DesignKind.UNIFORM:
         unit = generator.random((n_missing, transform.dimension))
     else:
+        from scipy.stats import qmc  # here: it doubles the time the package takes to import
+
         # Sobol points come in powers of two; the first n_missing of them still fill the box.
         sampler = qmc.Sobol(transform.dimension, scramble=True, rng=generator)
         unit = sampler.random_base2(int(np.ceil(np.log2(max(n_missing, 1)))))[:n_missing]
