@@ -1,12 +1,18 @@
 """Importance-corrected evidence against exact answers and ArviZ."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from sparing.evidence import EvidenceSettings, estimate_evidence, pareto_smooth
-from sparing.surrogate.gaussian_process import TrainingSet, condition
+from sparing.surrogate.gaussian_process import (
+    TrainingSet,
+    condition,
+    posterior_covariance,
+    predict,
+)
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
 
@@ -17,7 +23,7 @@ def quadratic_surrogate(dimension: int, log_height: float):
     inputs = generator.normal(size=(30, dimension))
     values = log_height - 0.5 * np.sum(inputs**2, axis=1)
     psi = np.concatenate(
-        [np.zeros(dimension), [0.0, np.log(1e-3), log_height], np.zeros(2 * dimension)]
+        [np.zeros(dimension), [np.log(0.02), np.log(1e-3), log_height], np.zeros(2 * dimension)]
     )
     return condition(TrainingSet(inputs, values), psi[None, :])
 
@@ -35,7 +41,7 @@ def test_the_correction_closes_the_variational_gap(dimension):
     q = normal(dimension, 1.3)  # a poor fit: the bound is well below
     generator = np.random.default_rng(2)
     elbo = evaluate_elbo(q, gp, 2**12, generator)
-    evidence = estimate_evidence(q, gp, elbo, EvidenceSettings(), generator)
+    evidence = estimate_evidence(q, gp, elbo, 1.0, EvidenceSettings(), generator)
     assert elbo.value < exact - 0.05
     assert evidence.corrected
     assert abs(evidence.log_evidence - exact) < 4 * evidence.sd
@@ -47,7 +53,7 @@ def test_a_proposal_that_is_too_narrow_falls_back_to_the_bound():
     q = normal(3, 0.3)
     generator = np.random.default_rng(3)
     elbo = evaluate_elbo(q, gp, 2**12, generator)
-    evidence = estimate_evidence(q, gp, elbo, EvidenceSettings(), generator)
+    evidence = estimate_evidence(q, gp, elbo, 1.0, EvidenceSettings(), generator)
     assert evidence.pareto_k > 0.7
     assert not evidence.corrected
     assert evidence.log_evidence == elbo.value
@@ -59,7 +65,9 @@ def test_the_paper_returns_the_bound():
     gp = quadratic_surrogate(2, 0.0)
     q = normal(2, 1.2)
     elbo = evaluate_elbo(q, gp, 2**10, np.random.default_rng(4))
-    evidence = estimate_evidence(q, gp, elbo, EvidenceSettings.paper(), np.random.default_rng(5))
+    evidence = estimate_evidence(
+        q, gp, elbo, 1.0, EvidenceSettings.paper(), np.random.default_rng(5)
+    )
     assert (evidence.log_evidence, evidence.sd) == (elbo.value, elbo.sd)
 
 
@@ -84,3 +92,37 @@ def test_equal_weights_have_nothing_to_smooth():
     smoothed, k = pareto_smooth(log_weights)
     np.testing.assert_array_equal(smoothed, log_weights)
     assert k == -np.inf
+
+
+def test_the_curvature_term_is_the_mean_of_exp_under_the_surrogate():
+    """With few points, E[exp f] by draws of f: the estimate must agree, mean of f alone not."""
+    dimension = 1
+    inputs = np.linspace(-2.5, 2.5, 5)[:, None]
+    values = -0.5 * inputs[:, 0] ** 2
+    psi = np.concatenate([np.full(1, np.log(0.4)), [np.log(0.6), np.log(1e-3), 0.0, 0.0, 0.0]])
+    gp = condition(TrainingSet(inputs, values), psi[None, :])
+    q = normal(dimension, 1.1)
+    grid = np.linspace(-6, 6, 241)[:, None]
+    mean, _ = predict(gp, grid)
+    covariance = posterior_covariance(gp, grid, grid)[0] + 1e-10 * np.eye(len(grid))
+    draws = np.random.default_rng(1).multivariate_normal(mean, covariance, size=4000)
+    step = grid[1, 0] - grid[0, 0]
+    exact = np.log(np.mean(np.exp(draws).sum(axis=1) * step))
+    generator = np.random.default_rng(2)
+    elbo = evaluate_elbo(q, gp, 2**10, generator)
+    settings = replace(EvidenceSettings(), n_samples=2**14)
+    evidence = estimate_evidence(q, gp, elbo, 1.0, settings, generator)
+    assert evidence.log_evidence == pytest.approx(exact, abs=0.03)
+    assert evidence.log_evidence - evidence.curvature < exact - 0.05
+
+
+def test_held_out_draws_inflate_the_error():
+    gp = quadratic_surrogate(2, 0.0)
+    q = normal(2, 1.2)
+    elbo = evaluate_elbo(q, gp, 2**10, np.random.default_rng(4))
+    elbo = replace(elbo, sd=0.1)
+    sds = [
+        estimate_evidence(q, gp, elbo, factor, EvidenceSettings(), np.random.default_rng(5)).sd
+        for factor in (1.0, 9.0)
+    ]
+    assert sds[1] == pytest.approx(3 * sds[0], rel=0.1)

@@ -17,7 +17,7 @@ from sparing.stopping import (
     warm_up_is_over,
 )
 
-SETTINGS = StoppingSettings()
+SETTINGS = StoppingSettings.paper()
 GOOD = Reliability(0.5, 0.5, 0.5)
 BAD = Reliability(5.0, 0.1, 0.1)
 

@@ -1,16 +1,18 @@
 """Log evidence from the surrogate rather than from the bound.
 
 The ELBO is below the surrogate's own log evidence by KL(q || posterior of the surrogate). With q
-as the proposal, importance sampling removes that gap at no evaluation of the target:
+as the proposal, importance sampling removes that gap at no evaluation of the target. The surrogate
+is uncertain, and the expectation of exp(f) is larger than exp of the expectation of f:
 
-    log Z = log mean_s w_s,   w_s = exp(f(x_s)) / q(x_s),   x_s ~ q.
+    log Z = mean over psi of log mean_s w_s,   w_s = exp(f(x_s) + V(x_s) / 2) / q(x_s),   x_s ~ q.
 
-    f(x)    posterior mean of the surrogate       k   Pareto shape of the largest weights
-    q(x)    variational posterior                 M   number of draws
+    f, V    posterior mean and variance of the surrogate for one hyperparameter sample psi
+    q(x)    variational posterior                 k   Pareto shape of the largest weights
 
-The largest weights are replaced by quantiles of a fitted Pareto tail (Vehtari et al., "Pareto
-smoothed importance sampling"); k > 0.7 says that q misses part of the posterior and that the
-estimate cannot be trusted, and then the bound is returned instead.
+V is cut at ``largest_variance``: where the surrogate extrapolates, exp(V / 2) is not to be trusted
+(docs/decisions/0006). The largest weights are replaced by quantiles of a fitted Pareto tail
+(Vehtari et al., "Pareto smoothed importance sampling"); k > 0.7 says that q misses part of the
+posterior, and then the bound is returned instead.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sparing.linear_algebra import Array
-from sparing.surrogate.gaussian_process import GaussianProcess, predict_mean
+from sparing.surrogate.gaussian_process import GaussianProcess, predict_each
 from sparing.variational.elbo import Elbo
 from sparing.variational.mixture import GaussianMixture
 
@@ -31,7 +33,8 @@ class EvidenceSettings:
     """How the log evidence is estimated."""
 
     importance_correction: bool = True
-    n_samples: int = 2**13
+    n_samples: int = 2**11
+    largest_variance: float = 0.5
     largest_pareto_k: float = 0.7  # Vehtari et al.: the estimate is unusable above
 
     @classmethod
@@ -44,7 +47,9 @@ class EvidenceSettings:
 class Evidence:
     """A log evidence with its standard deviation and how it was obtained.
 
-    ``pareto_k`` and ``effective_samples`` are NaN when no importance correction was asked for.
+    ``curvature`` is what exp(V / 2) added, ``inflation`` the factor by which held-out draws
+    multiply the surrogate's variance; they are 0 and 1, and ``pareto_k`` and ``effective_samples``
+    NaN, when no importance correction was asked for.
     """
 
     log_evidence: float
@@ -52,32 +57,67 @@ class Evidence:
     corrected: bool
     pareto_k: float
     effective_samples: float
+    curvature: float
+    inflation: float
 
 
 def estimate_evidence(
     mixture: GaussianMixture,
     gp: GaussianProcess,
     elbo: Elbo,
+    inflation: float,
     settings: EvidenceSettings,
     generator: np.random.Generator,
 ) -> Evidence:
-    """Correct the ELBO by importance sampling where the weights allow it."""
+    """Correct the ELBO by importance sampling where the weights allow it.
+
+    The error has four parts: the surrogate's own (that of the ELBO, inflated by what held-out
+    draws show), half of the curvature term, which is as uncertain as V is, the Monte Carlo error,
+    and, where the correction is refused, its size.
+    """
     if not settings.importance_correction:
-        return Evidence(elbo.value, elbo.sd, False, np.nan, np.nan)
+        return Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)
     draws = mixture.sample(settings.n_samples, generator)
-    log_weights = predict_mean(gp, draws) - mixture.log_density(draws)
-    smoothed, pareto_k = pareto_smooth(log_weights)
-    log_mean = float(logsumexp(smoothed) - np.log(len(smoothed)))
-    relative = np.exp(smoothed - log_mean)
-    effective = float(len(relative) / np.mean(relative**2))
-    if not np.isfinite(log_mean):
-        return Evidence(elbo.value, elbo.sd, False, pareto_k, effective)
+    log_q = mixture.log_density(draws)
+    means, variances = predict_each(gp, draws)
+    gain = 0.5 * np.minimum(variances, settings.largest_variance)
+    estimates = [_importance_estimate(row) for row in means + gain - log_q]
+    log_evidence = float(np.mean([item.log_mean for item in estimates]))
+    flat = float(np.mean([_log_mean(row) for row in means - log_q]))
+    pareto_k = float(np.median([item.pareto_k for item in estimates]))
+    effective = float(np.mean([item.effective for item in estimates]))
+    curvature = log_evidence - flat
+    surrogate_sd = float(np.sqrt(inflation)) * elbo.sd
+    sd = float(np.hypot(surrogate_sd, 0.5 * curvature))
+    rest = pareto_k, effective, curvature, inflation
+    if not np.isfinite(log_evidence):
+        return Evidence(elbo.value, surrogate_sd, False, *rest)
     if pareto_k > settings.largest_pareto_k:
         # What the correction would have been is not reliable, but it is the size of the gap.
-        sd = float(np.hypot(elbo.sd, log_mean - elbo.value))
-        return Evidence(elbo.value, sd, False, pareto_k, effective)
-    monte_carlo_sd = float(np.std(relative) / np.sqrt(len(relative)))
-    return Evidence(log_mean, float(np.hypot(elbo.sd, monte_carlo_sd)), True, pareto_k, effective)
+        sd = float(np.hypot(sd, log_evidence - elbo.value))
+        return Evidence(elbo.value, sd, False, *rest)
+    monte_carlo_sd = float(np.mean([item.sd for item in estimates]))
+    return Evidence(log_evidence, float(np.hypot(sd, monte_carlo_sd)), True, *rest)
+
+
+@dataclass(frozen=True)
+class _ImportanceEstimate:
+    log_mean: float
+    sd: float  # of log_mean
+    pareto_k: float
+    effective: float
+
+
+def _importance_estimate(log_weights: Array) -> _ImportanceEstimate:
+    smoothed, pareto_k = pareto_smooth(log_weights)
+    log_mean = _log_mean(smoothed)
+    relative = np.exp(smoothed - log_mean)
+    sd = float(np.std(relative) / np.sqrt(len(relative)))
+    return _ImportanceEstimate(log_mean, sd, pareto_k, float(len(relative) / np.mean(relative**2)))
+
+
+def _log_mean(log_weights: Array) -> float:
+    return float(logsumexp(log_weights) - np.log(len(log_weights)))
 
 
 def pareto_smooth(log_weights: Array) -> tuple[Array, float]:

@@ -68,7 +68,8 @@ def _richer_fit(state: State, settings: Settings, streams: RandomStreams) -> Fin
         generator=generator,
     ).mixture
     elbo = evaluate_elbo(fitted, gp, settings.variational.n_final_entropy_samples, generator)
-    evidence = estimate_evidence(fitted, gp, elbo, settings.evidence, generator)
+    inflation = state.history[-1].evidence.inflation
+    evidence = estimate_evidence(fitted, gp, elbo, inflation, settings.evidence, generator)
     posterior = Posterior(fitted, state.transform, state.history[-1].posterior.names)
     return FinalSolution(posterior, elbo.value, elbo.sd, evidence)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sparing.acquisition.initial_design import InitialDesignSettings
 from sparing.acquisition.propose import AcquisitionSettings, Rule
+from sparing.diagnostics import CalibrationSettings
 from sparing.evidence import EvidenceSettings
 from sparing.parameter_transform import BoundedMap
 from sparing.stopping import StoppingSettings, WarmUpSettings
@@ -64,6 +65,7 @@ class Settings:
     whitening: WhiteningSettings | None = field(default_factory=WhiteningSettings)
     stopping: StoppingSettings = field(default_factory=StoppingSettings)
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
+    calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
     final_fit: FinalFit | None = field(default_factory=FinalFit)
 
     @classmethod
@@ -79,7 +81,7 @@ class Settings:
             acquisition=AcquisitionSettings.paper(rule),
             warm_up=WarmUpSettings(),
             whitening=None,
-            stopping=StoppingSettings(),
+            stopping=StoppingSettings.paper(),
             evidence=EvidenceSettings.paper(),
             final_fit=None,
         )

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparing.acquisition.propose import next_point
+from sparing.acquisition.propose import Rule, next_point
+from sparing.diagnostics import standardised_residuals, variance_inflation
 from sparing.evaluation_log import Evaluation
 from sparing.evidence import Evidence, estimate_evidence
 from sparing.linear_algebra import Array
@@ -68,6 +69,8 @@ class IterationInfo:
     n_pruned: int
     n_hyperparameter_samples: int
     hyperparameter_variance: float  # of the expected log joint over hyperparameter samples
+    n_held_out: int  # posterior draws predicted by the surrogate before they were evaluated
+    held_out_squares: float  # sum of their squared standardised residuals
     jitter: float  # largest variance added to the surrogate's diagonal to factorise it
     features: Reliability | None
     warm_up: bool
@@ -308,15 +311,21 @@ def complete_iteration(
     """
     stopping = settings.stopping
     posterior = Posterior(solution.mixture, solution.transform, problem.names)
-    features = _features(state, solution, posterior, settings)
     expected = solution.elbo.expected_log_joint
+    residuals = held_out_residuals(state, evaluations, settings)
     evidence = estimate_evidence(
         solution.mixture,
         solution.gp,
         solution.elbo,
+        variance_inflation(
+            [*(past.n_held_out for past in state.history), len(residuals)],
+            [*(past.held_out_squares for past in state.history), float(residuals @ residuals)],
+            settings.calibration,
+        ),
         settings.evidence,
         streams.generator("evidence", state.iteration),
     )
+    features = _features(state, solution, posterior, evidence, settings)
     info = IterationInfo(
         iteration=state.iteration + 1,
         n_evaluations=n_evaluations,
@@ -330,6 +339,8 @@ def complete_iteration(
         n_pruned=solution.n_pruned,
         n_hyperparameter_samples=len(solution.gp.hyperparameters),
         hyperparameter_variance=_spread(expected.mean_by_sample),
+        n_held_out=len(residuals),
+        held_out_squares=float(residuals @ residuals),
         jitter=float(np.max(solution.gp.jitter)),
         features=features,
         warm_up=state.warm_up,
@@ -363,10 +374,42 @@ def complete_iteration(
     )
 
 
+def held_out_residuals(
+    state: State, evaluations: Sequence[Evaluation], settings: Settings
+) -> Array:
+    """Residuals of the posterior draws that came in since the last surrogate was trained: (m,)."""
+    if state.solution is None or state.warm_up:
+        return np.empty(0)
+    seen = state.history[-1].n_evaluations
+    draws = [
+        entry
+        for entry in evaluations
+        if entry.usable
+        and entry.index >= seen
+        and entry.identifier is not None
+        and settings.acquisition.rule(entry.identifier, warm_up=False, pending=False)
+        is Rule.POSTERIOR_DRAW
+    ]
+    if not draws:
+        return np.empty(0)
+    batch = training_set(draws, state.transform, None)
+    return standardised_residuals(
+        state.solution.gp, batch.inputs, batch.values, batch.noise_variance
+    )
+
+
 def _features(
-    state: State, solution: Solution, posterior: Posterior, settings: Settings
+    state: State,
+    solution: Solution,
+    posterior: Posterior,
+    evidence: Evidence,
+    settings: Settings,
 ) -> Reliability | None:
-    """rho_1 to rho_3 against the previous iteration (S2.4.1); None without one."""
+    """rho_1 to rho_3 against the previous iteration (S2.4.1); None without one.
+
+    rho_2 is the error of the log evidence: in the paper the ELBO's sd, in the default inflated by
+    what held-out draws show.
+    """
     if not state.history:
         return None
     before = state.history[-1]
@@ -381,7 +424,7 @@ def _features(
     return reliability(
         elbo=solution.elbo.value,
         elbo_before=before.elbo,
-        elbo_sd=solution.elbo.sd,
+        error=evidence.sd,
         symmetric_kl=kl,
         dimension=state.transform.dimension,
         settings=settings.stopping,

@@ -22,6 +22,7 @@ from sparing.surrogate.gaussian_process import (
     posterior_covariance,
     predict_each,
 )
+from sparing.surrogate.layout import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,8 @@ class IntegratedVarianceReduction:
         """Log acquisition at the candidates."""
         covariance = posterior_covariance(self.gp, self.references, candidates)  # (S, r, m)
         _, variance = predict_each(self.gp, candidates)  # (S, m)
-        noise = np.exp(2.0 * self.gp.hyperparameters[:, self.gp.dimension + 1, None])  # sigma_obs^2
+        noise = np.exp(
+            2.0 * self.gp.hyperparameters[:, Layout(self.gp.dimension).log_noise_sd, None]
+        )
         drop = np.mean(covariance**2, axis=1) / (variance + noise)
         return np.log(np.maximum(drop.mean(axis=0), np.finfo(float).tiny))

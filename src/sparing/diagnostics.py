@@ -1,0 +1,61 @@
+"""What held-out evaluations say about the surrogate's own error bars.
+
+Draws from the posterior are predicted before they are evaluated, so each is an honest test of the
+surrogate where it matters:
+
+    z = (y - f(x)) / sqrt(V(x) + sigma_obs^2 + known noise)
+
+has variance 1 if the surrogate's variance is right. Where it is larger, the surrogate is too sure
+of itself by that factor.
+
+    f, V   posterior mean and variance of the surrogate trained before the draw was evaluated
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparing.linear_algebra import Array
+from sparing.surrogate.gaussian_process import GaussianProcess, predict
+from sparing.surrogate.layout import Layout
+
+# One residual of a surrogate that has just found a new region can be enormous. Beyond this it says
+# no more than that the surrogate was wrong there.
+LARGEST_RESIDUAL = 5.0
+
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """How many held-out draws count, and how much is believed without any."""
+
+    n_draws: int = 20  # the most recent ones: older ones tested another surrogate
+    n_prior: float = 4.0  # as if so many more had shown a variance of 1
+
+
+def standardised_residuals(
+    gp: GaussianProcess, inputs: Array, values: Array, noise_variance: Array
+) -> Array:
+    """z of evaluations the surrogate has not seen: (m,)."""
+    mean, variance = predict(gp, inputs)
+    observation = np.exp(2.0 * gp.hyperparameters[:, Layout(gp.dimension).log_noise_sd]).mean()
+    z = (values - mean) / np.sqrt(variance + observation + noise_variance)
+    return np.clip(z, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
+
+
+def variance_inflation(
+    counts: Sequence[int], sums_of_squares: Sequence[float], settings: CalibrationSettings
+) -> float:
+    """By how much the surrogate's variance is to be multiplied, at least 1.
+
+    ``counts`` and ``sums_of_squares`` of the residuals by iteration, oldest first.
+    """
+    n, total = 0, 0.0
+    for count, squares in zip(reversed(counts), reversed(sums_of_squares), strict=True):
+        if n >= settings.n_draws:
+            break
+        n += count
+        total += squares
+    return max(1.0, (total + settings.n_prior) / (n + settings.n_prior))
