@@ -70,16 +70,21 @@ class UncertaintySampling:
 
 
 @dataclass(frozen=True, eq=False)
-class UpperConfidenceBound:
-    """f + beta sqrt(V): where the log density may be high for all that is known."""
+class TemperedProspective:
+    """a_pro with its density flattened, V (q exp(f))^temper: around the bulk, not at its peak.
+
+    An upper confidence bound was tried and goes too far out: on heavy tails the surrogate then
+    spends itself on regions without mass (docs/decisions/0007).
+    """
 
     gp: GaussianProcess
-    beta: float = 3.0  # as optimistic as the ELCBO is pessimistic (Section 3.2)
+    mixture: GaussianMixture
+    temper: float
 
     def __call__(self, candidates: Array) -> Array:
-        """The bound at the candidates: (m, D) -> (m,)."""
+        """Log acquisition at the candidates: (m, D) -> (m,)."""
         mean, variance = predict(self.gp, candidates)
-        return mean + self.beta * np.sqrt(variance)
+        return _log(variance) + self.temper * (self.mixture.log_density(candidates) + mean)
 
 
 def _log(positive: Array) -> Array:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sparing.acquisition.criteria import (
+    TemperedProspective,
     UncertaintyRule,
     UncertaintySampling,
-    UpperConfidenceBound,
 )
 from sparing.acquisition.search import SearchSettings, maximise
 from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
@@ -30,7 +30,7 @@ class Rule(enum.Enum):
     PROSPECTIVE = "prospective uncertainty sampling"  # a_pro, Section 3.3
     VARIANCE_REDUCTION = "integrated variance reduction"
     POSTERIOR_DRAW = "draw from the posterior"  # every second one widened
-    EXPLORATION = "upper confidence bound"  # f + 3 sd: where the density may yet be high
+    EXPLORATION = "tempered prospective uncertainty sampling"  # around the bulk
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class AcquisitionSettings:
     rules: tuple[Rule, ...] = (Rule.VARIANCE_REDUCTION, Rule.POSTERIOR_DRAW)
     # While other points are pending, the warm-up cannot climb step by step: part of it explores.
     pending_warm_up_rules: tuple[Rule, ...] = (Rule.PROSPECTIVE, Rule.EXPLORATION)
+    temper: float = 0.25  # of the exploration
     variance_floor: float = 1e-4  # V_reg, S2.1
     n_references: int = 200  # reference points of the integrated variance reduction
     widening: float = 1.5  # of every second posterior draw, and of half the reference points
@@ -81,7 +82,8 @@ def next_point(
         factor = settings.widening if (count // len(settings.rules)) % 2 else 1.0
         return np.clip(widened_draws(mixture, 1, factor, generator)[0], *box)
     if rule is Rule.EXPLORATION:
-        return maximise(UpperConfidenceBound(gp), mixture, box, settings.search, generator)
+        criterion = TemperedProspective(gp, mixture, settings.temper)
+        return maximise(criterion, mixture, box, settings.search, generator)
     if rule is Rule.VARIANCE_REDUCTION:
         half = settings.n_references // 2
         references = np.vstack(
