@@ -327,3 +327,22 @@ def test_points_must_come_as_a_batch():
             method(np.zeros(2))
     assert transform.to_working(np.empty((0, 2))).shape == (0, 2)
     assert transform.log_jacobian(np.empty((0, 2))).shape == (0,)
+
+
+def test_the_reachable_box_holds_the_plausible_one_and_keeps_values_sane():
+    problem = Problem(
+        lambda x: 0.0,
+        [0.5, 0.2, -1.0, -3.0, 1e-3],
+        [3.0, 0.8, 1.0, -1.0, 1e3],
+        lower=[0.0, 0.0, -np.inf, -np.inf, 0.0],
+        upper=[np.inf, 1.0, np.inf, 0.0, np.inf],
+    )
+    transform = ParameterTransform.from_problem(problem)
+    lower, upper = transform.reachable_box()
+    assert np.all(lower < -0.5)
+    assert np.all(upper > 0.5)
+    x = transform.to_user(np.vstack([lower, upper]))
+    assert np.all(np.abs(x) < 1.1e9)
+    assert 0.0 < x[0, 0] < 1e-5
+    assert 0.0 < x[0, 1] < 1e-8
+    assert x[1, 3] > -1e-5

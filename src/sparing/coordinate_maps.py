@@ -29,6 +29,11 @@ EDGE_DISTANCE = 1e-30
 EDGE_BOX_WIDTHS = 3.0
 LOG_2_PI = float(np.log(2.0 * np.pi))
 LARGEST_SQUARABLE = 1e150
+# How far from the plausible box a point may be worth an evaluation: in box widths without bounds,
+# by a factor of the distance to a single bound, by a share of the range next to one of two bounds.
+REACH_WIDTHS = 100.0
+REACH_FACTOR = 1e6
+REACH_SHARE = 1e-9
 
 
 class BoundedMap(enum.Enum):
@@ -70,6 +75,10 @@ class Coordinate(Protocol):
         """Log dx/dv: (m,)."""
         ...
 
+    def reach(self, centre: float, width: float) -> tuple[float, float]:
+        """The v beyond which nothing is worth an evaluation, for a plausible box in v."""
+        ...
+
 
 @dataclass(frozen=True)
 class Unbounded:
@@ -86,6 +95,10 @@ class Unbounded:
     def log_derivative(self, v: Array) -> Array:
         """Log 1."""
         return np.zeros_like(v)
+
+    def reach(self, centre: float, width: float) -> tuple[float, float]:
+        """So many box widths."""
+        return centre - REACH_WIDTHS * width, centre + REACH_WIDTHS * width
 
 
 @dataclass(frozen=True)
@@ -108,6 +121,11 @@ class HalfBounded:
         """dx/dv is the distance itself."""
         return self.sign * v
 
+    def reach(self, centre: float, width: float) -> tuple[float, float]:
+        """A factor closer to the bound or further from it than the box."""
+        beyond = 0.5 * width + float(np.log(REACH_FACTOR))
+        return centre - beyond, centre + beyond
+
 
 @dataclass(frozen=True)
 class Bounded:
@@ -118,6 +136,11 @@ class Bounded:
     edge_lower: float
     edge_upper: float
     bounded_map: BoundedMap
+
+    def reach(self, centre: float, width: float) -> tuple[float, float]:
+        """A small share of the range from each bound; further where the box reaches further."""
+        edge = float(self.bounded_map.tail_quantile(np.log(np.array([REACH_SHARE])))[0])
+        return min(edge, centre - width), max(-edge, centre + width)
 
     def to_unbounded(self, x: Array) -> Array:
         """F^-1(z) below the middle, -F^-1(1 - z) above it."""

@@ -137,11 +137,12 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float]:
         return log_weights, float("-inf")
     k, sigma = _fit_generalised_pareto(excess)
     probabilities = (np.arange(n_tail) + 0.5) / n_tail
-    quantiles = (
-        -sigma * np.log1p(-probabilities)
-        if abs(k) < 1e-12
-        else sigma * np.expm1(-k * np.log1p(-probabilities)) / k
-    )
+    with np.errstate(over="ignore"):  # a huge k: the quantile is cut at the largest weight below
+        quantiles = (
+            -sigma * np.log1p(-probabilities)
+            if abs(k) < 1e-12
+            else sigma * np.expm1(-k * np.log1p(-probabilities)) / k
+        )
     smoothed = log_weights.copy()
     smoothed[tail] = np.minimum(np.log(quantiles + np.exp(threshold - shift)), 0.0) + shift
     return smoothed, k

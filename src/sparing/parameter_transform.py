@@ -138,6 +138,15 @@ class ParameterTransform:
         reach = np.abs(self.whitening.matrix) @ half
         return middle - reach, middle + reach
 
+    def reachable_box(self) -> tuple[Array, Array]:
+        """Standardised coordinates (D,) beyond which no point is worth an evaluation."""
+        reach = [
+            g.reach(c, w) for g, c, w in zip(self.coordinates, self.centre, self.width, strict=True)
+        ]
+        lower = (np.array([low for low, _ in reach]) - self.centre) / self.width
+        upper = (np.array([high for _, high in reach]) - self.centre) / self.width
+        return lower, upper
+
     def standardised(self, x: ArrayLike) -> Array:
         """Points s (m, D) of points x (m, D): s_i depends on x_i alone."""
         points = self._batch(x)

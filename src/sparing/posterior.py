@@ -72,7 +72,9 @@ class Posterior:
             mean = linear @ self.mixture.mean + offset
             return mean, linear @ self.mixture.covariance @ linear.T
         draws = self.transform.to_user(_quasi_random_sample(self.mixture, MOMENT_SAMPLES))
-        return draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
+        # A scale parameter that is hardly known has moments beyond what a float can hold.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
 
     @property
     def mean(self) -> Array:

@@ -49,8 +49,6 @@ from sparing.whitening import anisotropy, change_of_coordinates, whitening_matri
 # (Section 3.5 asks for "small values" only).
 INITIAL_COMPONENTS = 2
 INITIAL_SCALE = 0.01
-# How many widths of the plausible box away from its centre a point may be proposed.
-REACH = 1000.0
 
 
 @dataclass(frozen=True)
@@ -188,12 +186,13 @@ def propose(
 
 
 def _within_reach(u: Array, transform: ParameterTransform) -> Array:
-    """Keep proposals within REACH boxes: a density that never falls has no mass to find."""
+    """Keep proposals near the plausible box: a density that never falls has no mass to find."""
+    lower, upper = transform.reachable_box()
     matrix, offset = transform.standardised_map()
     s = u @ matrix.T + offset
-    if np.all(np.abs(s) <= REACH):
+    if np.all((s >= lower) & (s <= upper)):
         return u
-    return (np.clip(s, -REACH, REACH) - offset) @ np.linalg.inv(matrix).T
+    return (np.clip(s, lower, upper) - offset) @ np.linalg.inv(matrix).T
 
 
 def train_surrogate(
