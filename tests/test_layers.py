@@ -19,8 +19,8 @@ LAYERS = {
     "L3 surrogate": "surrogate",
     "L3 variational": "variational",
     "L4 decisions": "acquisition evidence diagnostics stopping whitening training_data",
-    "L5 inference": "settings posterior step final executors progress result serialisation "
-    "engine inference driver",
+    "L5 inference": "settings posterior state step assessment final executors progress result "
+    "serialisation engine inference driver",
     "L6 surface": "plots report cli demo integrations testing __main__ __init__",
 }
 RANKS = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names.split()}

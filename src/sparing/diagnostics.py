@@ -33,6 +33,7 @@ class CalibrationSettings:
 
     n_draws: int = 20  # the most recent ones: older ones tested another surrogate
     n_prior: float = 4.0  # as if so many more had shown a variance of 1
+    n_estimates: int = 3  # earlier iterations whose estimates show how much it still moves
 
 
 def standardised_residuals(

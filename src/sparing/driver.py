@@ -24,7 +24,7 @@ from sparing.problem import Problem
 from sparing.progress import Display, make_display
 from sparing.result import Result
 from sparing.settings import Settings
-from sparing.step import IterationInfo
+from sparing.state import IterationInfo
 from sparing.stopping import StopReason
 from sparing.store import Store
 

@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from sparing.acquisition.initial_design import initial_design
+from sparing.assessment import complete_iteration
 from sparing.errors import TargetError
 from sparing.evaluation_log import Evaluation, EvaluationLog, Proposal
 from sparing.final import FinalSolution, final_solution
@@ -25,12 +26,9 @@ from sparing.parameter_transform import ParameterTransform
 from sparing.problem import Problem
 from sparing.random_streams import RandomStreams
 from sparing.settings import Settings
+from sparing.state import Solution, State, initial_state
 from sparing.step import (
-    Solution,
-    State,
-    complete_iteration,
     fit_posterior,
-    initial_state,
     n_new_points,
     preferred,
     propose,

@@ -44,6 +44,18 @@ class EvidenceSettings:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """What earlier iterations teach about the error of this one.
+
+    ``inflation`` multiplies the surrogate's variance; ``recent`` are the last few estimates of the
+    log evidence after the warm-up, oldest first.
+    """
+
+    inflation: float = 1.0
+    recent: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class Evidence:
     """A log evidence with its standard deviation and how it was obtained.
 
@@ -65,15 +77,16 @@ def estimate_evidence(
     mixture: GaussianMixture,
     gp: GaussianProcess,
     elbo: Elbo,
-    inflation: float,
+    calibration: Calibration,
     settings: EvidenceSettings,
     generator: np.random.Generator,
 ) -> Evidence:
     """Correct the ELBO by importance sampling where the weights allow it.
 
-    The error has four parts: the surrogate's own (that of the ELBO, inflated by what held-out
-    draws show), half of the curvature term, which is as uncertain as V is, the Monte Carlo error,
-    and, where the correction is refused, its size.
+    The error has five parts: the surrogate's own (that of the ELBO, inflated by what held-out
+    draws show), half of the curvature term, which is as uncertain as V is, how much the estimate
+    still moves from one iteration to the next, the Monte Carlo error, and, where the correction is
+    refused, its size.
     """
     if not settings.importance_correction:
         return Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)
@@ -87,11 +100,14 @@ def estimate_evidence(
     pareto_k = float(np.median([item.pareto_k for item in estimates]))
     effective = float(np.mean([item.effective for item in estimates]))
     curvature = log_evidence - flat
-    surrogate_sd = float(np.sqrt(inflation)) * elbo.sd
-    sd = float(np.hypot(surrogate_sd, 0.5 * curvature))
-    rest = pareto_k, effective, curvature, inflation
+    surrogate_sd = float(np.sqrt(calibration.inflation)) * elbo.sd
+    rest = pareto_k, effective, curvature, calibration.inflation
     if not np.isfinite(log_evidence):
         return Evidence(elbo.value, surrogate_sd, False, *rest)
+    movement = float(
+        np.std([*calibration.recent, log_evidence], ddof=min(1, len(calibration.recent)))
+    )
+    sd = float(np.sqrt(surrogate_sd**2 + 0.25 * curvature**2 + movement**2))
     if pareto_k > settings.largest_pareto_k:
         # What the correction would have been is not reliable, but it is the size of the gap.
         sd = float(np.hypot(sd, log_evidence - elbo.value))

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparing.assessment import recent_estimates
 from sparing.evaluation_log import Evaluation, Status
-from sparing.evidence import Evidence, estimate_evidence
+from sparing.evidence import Calibration, Evidence, estimate_evidence
 from sparing.linear_algebra import Array
 from sparing.posterior import Posterior
 from sparing.random_streams import RandomStreams
 from sparing.settings import Settings
-from sparing.step import State
+from sparing.state import State
 from sparing.stopping import StopReason, best_recent
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
@@ -68,8 +69,10 @@ def _richer_fit(state: State, settings: Settings, streams: RandomStreams) -> Fin
         generator=generator,
     ).mixture
     elbo = evaluate_elbo(fitted, gp, settings.variational.n_final_entropy_samples, generator)
-    inflation = state.history[-1].evidence.inflation
-    evidence = estimate_evidence(fitted, gp, elbo, inflation, settings.evidence, generator)
+    calibration = Calibration(
+        state.history[-1].evidence.inflation, recent_estimates(state, settings)
+    )
+    evidence = estimate_evidence(fitted, gp, elbo, calibration, settings.evidence, generator)
     posterior = Posterior(fitted, state.transform, state.history[-1].posterior.names)
     return FinalSolution(posterior, elbo.value, elbo.sd, evidence)
 

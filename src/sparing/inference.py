@@ -27,7 +27,7 @@ from sparing.result import Result
 from sparing.serialisation.fingerprint import fingerprint
 from sparing.serialisation.state_codec import state_from_parts, state_to_parts
 from sparing.settings import Settings
-from sparing.step import IterationInfo, State
+from sparing.state import IterationInfo, State
 from sparing.stopping import StopReason
 from sparing.store import Intent, MemoryStore, RunDirectory, Store
 from sparing.store.interface import Event

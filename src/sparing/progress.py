@@ -30,7 +30,7 @@ from sparing.kernels.announce import NOTICE
 
 if TYPE_CHECKING:
     from sparing.problem import Problem
-    from sparing.step import IterationInfo
+    from sparing.state import IterationInfo
 
 REFRESHES_PER_SECOND = 4
 # Plain lines come once per iteration; with a slow target, at least this often after an evaluation.

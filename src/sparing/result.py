@@ -15,7 +15,7 @@ from sparing.posterior import Posterior
 from sparing.problem import Problem
 from sparing.serialisation.result_writer import save_result
 from sparing.settings import Settings
-from sparing.step import IterationInfo
+from sparing.state import IterationInfo
 from sparing.stopping import StopReason
 
 if TYPE_CHECKING:

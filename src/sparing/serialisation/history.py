@@ -18,7 +18,7 @@ from sparing.evidence import Evidence
 from sparing.serialisation.parts import Arrays, Metadata, Parts, require
 from sparing.serialisation.posteriors import PosteriorReader, PosteriorWriter
 from sparing.serialisation.tables import read_rows, write_rows
-from sparing.step import IterationInfo
+from sparing.state import IterationInfo
 from sparing.stopping import Reliability
 
 

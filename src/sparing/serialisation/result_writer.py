@@ -22,7 +22,7 @@ from sparing.serialisation.plain import to_plain
 from sparing.serialisation.posteriors import PosteriorWriter
 from sparing.serialisation.stored_problem import write_problem
 from sparing.settings import Settings
-from sparing.step import IterationInfo
+from sparing.state import IterationInfo
 from sparing.stopping import StopReason
 from sparing.store.checked_json import encode_number
 from sparing.store.files import write_durably

@@ -32,7 +32,7 @@ from sparing.serialisation.history import read_history, write_history
 from sparing.serialisation.parts import Arrays, Metadata, Parts, load_errors, require
 from sparing.serialisation.posteriors import PosteriorReader, PosteriorWriter
 from sparing.settings import Settings
-from sparing.step import Solution, State
+from sparing.state import Solution, State
 from sparing.surrogate.gaussian_process import condition
 from sparing.training_data import training_set
 from sparing.variational.elbo import Elbo, ExpectedLogJoint

@@ -1,0 +1,189 @@
+"""The end of an iteration: judge the solution, decide what comes next (Algorithm 1, line 23).
+
+rho_1..3   reliability features (S2.4.1)       z   standardised residuals of held-out draws
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparing.acquisition.propose import Rule
+from sparing.diagnostics import standardised_residuals, variance_inflation
+from sparing.evaluation_log import Evaluation
+from sparing.evidence import Calibration, Evidence, estimate_evidence
+from sparing.linear_algebra import Array
+from sparing.posterior import Posterior
+from sparing.problem import Problem
+from sparing.random_streams import RandomStreams
+from sparing.settings import Settings
+from sparing.state import IterationInfo, Solution, State
+from sparing.step import kept
+from sparing.stopping import Reliability, is_stable, reliability, warm_up_is_over
+from sparing.training_data import training_set, trimmed_indices
+from sparing.variational.divergence import gaussianised_symmetric_kl
+from sparing.whitening import change_of_coordinates
+
+
+def complete_iteration(
+    state: State,
+    solution: Solution,
+    *,
+    evaluations: Sequence[Evaluation],
+    n_evaluations: int,
+    whitening_tried: bool,
+    problem: Problem,
+    settings: Settings,
+    streams: RandomStreams,
+) -> State:
+    """Line 23 of Algorithm 1: judge the new solution and decide what comes next.
+
+    The info of the new state carries no timings yet; the caller, who has the clock, adds them.
+    """
+    stopping = settings.stopping
+    posterior = Posterior(solution.mixture, solution.transform, problem.names)
+    expected = solution.elbo.expected_log_joint
+    residuals = held_out_residuals(state, evaluations, settings)
+    evidence = estimate_evidence(
+        solution.mixture,
+        solution.gp,
+        solution.elbo,
+        _calibration(state, residuals, settings),
+        settings.evidence,
+        streams.generator("evidence", state.iteration),
+    )
+    features = _features(state, solution, posterior, evidence, settings)
+    info = IterationInfo(
+        iteration=state.iteration + 1,
+        n_evaluations=n_evaluations,
+        n_training=len(solution.gp.training.values),
+        elbo=solution.elbo.value,
+        elbo_sd=solution.elbo.sd,
+        elcbo=solution.elbo.elcbo(stopping.beta_lcb),
+        log_evidence=evidence.log_evidence,
+        log_evidence_sd=evidence.sd,
+        n_components=solution.mixture.n_components,
+        n_pruned=solution.n_pruned,
+        n_hyperparameter_samples=len(solution.gp.hyperparameters),
+        hyperparameter_variance=_spread(expected.mean_by_sample),
+        n_held_out=len(residuals),
+        held_out_squares=float(residuals @ residuals),
+        jitter=float(np.max(solution.gp.jitter)),
+        features=features,
+        warm_up=state.warm_up,
+        stable=False,
+        whitened=solution.transform is not state.transform,
+        evidence=evidence,
+        posterior=posterior,
+        timings={},
+    )
+    elcbo = [*(past.elcbo for past in state.history), info.elcbo]
+    reliabilities = [*(past.features for past in state.history), features]
+    stable = not state.warm_up and is_stable(reliabilities, elcbo, stopping)
+    history = (*state.history, replace(info, stable=stable))
+    warm_up_ends = state.warm_up and warm_up_is_over(elcbo, settings.warm_up)
+    trained_on = tuple(entry.index for entry in kept(state, evaluations))
+    trimmed = state.trimmed
+    if warm_up_ends:
+        trimmed = trimmed_indices(
+            evaluations, solution.transform, settings.warm_up.trim_per_dimension
+        )
+    return State(
+        transform=solution.transform,
+        mixture=solution.mixture,
+        solution=replace(solution, trained_on=trained_on),
+        warm_up=state.warm_up and not warm_up_ends,
+        warm_up_just_ended=warm_up_ends,
+        sampling_stopped=state.sampling_stopped or _sampling_brings_little(history, settings),
+        trimmed=trimmed,
+        last_whitening=state.iteration if whitening_tried else state.last_whitening,
+        history=history,
+    )
+
+
+def held_out_residuals(
+    state: State, evaluations: Sequence[Evaluation], settings: Settings
+) -> Array:
+    """Residuals of the posterior draws that came in since the last surrogate was trained: (m,)."""
+    if state.solution is None or state.warm_up:
+        return np.empty(0)
+    seen = state.history[-1].n_evaluations
+    draws = [
+        entry
+        for entry in evaluations
+        if entry.usable
+        and entry.index >= seen
+        and entry.identifier is not None
+        and settings.acquisition.rule(entry.identifier, warm_up=False, pending=False)
+        is Rule.POSTERIOR_DRAW
+    ]
+    if not draws:
+        return np.empty(0)
+    batch = training_set(draws, state.transform, None)
+    return standardised_residuals(
+        state.solution.gp, batch.inputs, batch.values, batch.noise_variance
+    )
+
+
+def _calibration(state: State, residuals: Array, settings: Settings) -> Calibration:
+    """What held-out draws and the last estimates say about the error of the next one."""
+    inflation = variance_inflation(
+        [*(past.n_held_out for past in state.history), len(residuals)],
+        [*(past.held_out_squares for past in state.history), float(residuals @ residuals)],
+        settings.calibration,
+    )
+    return Calibration(inflation, recent_estimates(state, settings))
+
+
+def recent_estimates(state: State, settings: Settings) -> tuple[float, ...]:
+    """The last few log evidences after the warm-up, oldest first."""
+    recent = state.history[-settings.calibration.n_estimates :]
+    return tuple(past.log_evidence for past in recent if not past.warm_up)
+
+
+def _features(
+    state: State,
+    solution: Solution,
+    posterior: Posterior,
+    evidence: Evidence,
+    settings: Settings,
+) -> Reliability | None:
+    """rho_1 to rho_3 against the previous iteration (S2.4.1); None without one.
+
+    rho_2 is the error of the log evidence: in the paper the ELBO's sd, in the default inflated by
+    what held-out draws show.
+    """
+    if not state.history:
+        return None
+    before = state.history[-1]
+    old = before.posterior
+    linear, offset = change_of_coordinates(old.transform, posterior.transform)
+    kl = gaussianised_symmetric_kl(
+        posterior.mixture.mean,
+        posterior.mixture.covariance,
+        linear @ old.mixture.mean + offset,
+        linear @ old.mixture.covariance @ linear.T,
+    )
+    return reliability(
+        elbo=solution.elbo.value,
+        elbo_before=before.elbo,
+        error=evidence.sd,
+        symmetric_kl=kl,
+        dimension=state.transform.dimension,
+        settings=settings.stopping,
+    )
+
+
+def _sampling_brings_little(history: Sequence[IterationInfo], settings: Settings) -> bool:
+    """Section 3.4: the spread over hyperparameter samples stayed below the threshold."""
+    schedule = settings.hyperparameters
+    recent = history[-schedule.n_iterations :]
+    if len(recent) < schedule.n_iterations or any(info.warm_up for info in recent):
+        return False
+    return all(info.hyperparameter_variance < schedule.variance_threshold for info in recent)
+
+
+def _spread(means: Array) -> float:
+    return float(np.var(means, ddof=1)) if len(means) > 1 else 0.0
