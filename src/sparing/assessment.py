@@ -67,6 +67,7 @@ def complete_iteration(
         n_components=solution.mixture.n_components,
         n_pruned=solution.n_pruned,
         n_hyperparameter_samples=len(solution.gp.hyperparameters),
+        retrained=_retrained(state, solution),
         hyperparameter_variance=_spread(expected.mean_by_sample),
         n_held_out=len(residuals),
         held_out_squares=float(residuals @ residuals),
@@ -183,6 +184,13 @@ def _sampling_brings_little(history: Sequence[IterationInfo], settings: Settings
     if len(recent) < schedule.n_iterations or any(info.warm_up for info in recent):
         return False
     return all(info.hyperparameter_variance < schedule.variance_threshold for info in recent)
+
+
+def _retrained(state: State, solution: Solution) -> bool:
+    """Whether the surrogate's hyperparameters are not those of the iteration before."""
+    if state.solution is None:
+        return True
+    return not np.array_equal(solution.gp.hyperparameters, state.solution.gp.hyperparameters)
 
 
 def _spread(means: Array) -> float:

@@ -41,6 +41,7 @@ class IterationInfo:
     n_components: int
     n_pruned: int
     n_hyperparameter_samples: int
+    retrained: bool  # whether the hyperparameters were trained, or kept from before
     hyperparameter_variance: float  # of the expected log joint over hyperparameter samples
     n_held_out: int  # posterior draws predicted by the surrogate before they were evaluated
     held_out_squares: float  # sum of their squared standardised residuals

@@ -82,6 +82,9 @@ def train_surrogate(
 ) -> GaussianProcess:
     """Lines 16 to 20 of Algorithm 1: sample the hyperparameters, or optimise them."""
     training = training_set(kept(state, evaluations), transform, settings.noise_shaping)
+    if transform is state.transform and not retraining_is_due(state, training.n_points, settings):
+        assert state.solution is not None
+        return condition(training, state.solution.gp.hyperparameters)
     generator = streams.generator("hyperparameters", state.iteration)
     prior = empirical_bayes_prior(training, np.ones(transform.dimension), settings.surrogate)
     previous = None
@@ -93,6 +96,14 @@ def train_surrogate(
     n_samples = settings.hyperparameters.n_samples(len(training.values), warm_up=state.warm_up)
     samples = sample_posterior(training, prior, settings.surrogate, best, n_samples, generator)
     return condition(training, samples)
+
+
+def retraining_is_due(state: State, n_training: int, settings: Settings) -> bool:
+    """Whether the training set has grown enough since the hyperparameters were last trained."""
+    if state.solution is None or state.warm_up or state.warm_up_just_ended:
+        return True
+    last = next(info.n_training for info in reversed(state.history) if info.retrained)
+    return n_training >= (1.0 + settings.hyperparameters.retraining_growth) * last
 
 
 def kept(state: State, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
