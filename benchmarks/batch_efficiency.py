@@ -130,6 +130,7 @@ def table(runs: Sequence[BatchRun]) -> str:
 
 def plot(runs: Sequence[BatchRun], path: Path) -> None:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -142,6 +143,11 @@ def plot(runs: Sequence[BatchRun], path: Path) -> None:
     for axis, what in ((left, "evaluations"), (right, "rounds")):
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
+        axis.set_xticks(sorted({run.batch for run in runs}))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
         axis.set_xlabel("points evaluated side by side")
         axis.set_ylabel(f"{what} to LML error and gsKL < {THRESHOLD:g} (median)")
         axis.spines[["top", "right"]].set_visible(False)
