@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import batch_efficiency, durability, faults, killed_runs
+from benchmarks import batch_efficiency, durability, faults, killed_runs, wall_time
 from benchmarks.errors import BenchmarkError
 from benchmarks.methods import METHODS
 from benchmarks.methods.pyvbmc_method import REQUIREMENT, create_environment
@@ -70,6 +70,13 @@ def _durability(options: argparse.Namespace) -> int:
     return int(durability.run(options) > 0)
 
 
+def _wall_time(options: argparse.Namespace) -> int:
+    wall_time.campaign(
+        options.problem, options.workers, options.evaluations, options.seconds, options.data
+    )
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -120,6 +127,14 @@ def _parser() -> argparse.ArgumentParser:
     durable = commands.add_parser("durability", help="kills, stale locks, full disk, append times")
     durable.set_defaults(command=_durability)
     durability.add_options(durable)
+
+    wall = commands.add_parser("wall-time", help="what workers save on a slow target")
+    wall.set_defaults(command=_wall_time)
+    wall.add_argument("--problem", default="lumpy-6")
+    wall.add_argument("--workers", type=_positive, default=8)
+    wall.add_argument("--evaluations", type=_positive, default=120)
+    wall.add_argument("--seconds", type=float, default=1.0, help="the target sleeps so long")
+    wall.add_argument("--data", type=Path, help="JSON file with the published problems")
 
     robustness = commands.add_parser("robustness", help="sparing on many random problems")
     robustness.set_defaults(command=_robustness)
