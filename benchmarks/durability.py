@@ -337,6 +337,8 @@ def run(options: argparse.Namespace) -> int:
     unknown = set(options.campaigns) - set(CAMPAIGNS)
     if unknown:
         raise SystemExit(f"no such campaign: {', '.join(sorted(unknown))}")
+    if options.directory is not None:
+        Path(options.directory).mkdir(parents=True, exist_ok=True)
     faults = 0
     for name in options.campaigns or CAMPAIGNS:
         with tempfile.TemporaryDirectory(dir=options.directory) as root:
