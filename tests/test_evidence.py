@@ -127,3 +127,13 @@ def test_held_out_draws_inflate_the_error():
     ]
     assert sds[1] == pytest.approx(3 * sds[0], rel=0.1)
     assert sds[2] > 3.0  # an estimate that still moves by this much is not known any better
+
+
+def test_absurd_weights_are_refused_without_a_warning():
+    generator = np.random.default_rng(8)
+    log_weights = np.concatenate([np.full(1500, -700.0), generator.normal(size=3) * 1e-3])
+    log_weights[:40] += generator.normal(size=40) * 1e-8
+    _, k = pareto_smooth(log_weights)
+    assert k > 0.7
+    _, k = pareto_smooth(generator.normal(size=500) * 300.0)
+    assert k > 0.7

@@ -149,9 +149,14 @@ def pareto_smooth(log_weights: Array) -> tuple[Array, float]:
     excess = np.exp(log_weights[tail] - shift) - np.exp(threshold - shift)
     if not np.all(np.isfinite(excess)):
         return log_weights, float("inf")
-    if excess[-1] <= 1e-10 or excess[0] <= 0.0:
+    if excess[-1] <= 1e-10:  # all weights are equal
         return log_weights, float("-inf")
-    k, sigma = _fit_generalised_pareto(excess)
+    if excess[0] <= 0.0:  # most of the tail vanishes beside a few weights
+        return log_weights, float("inf")
+    with np.errstate(all="ignore"):  # weights that differ by hundreds of orders of magnitude
+        k, sigma = _fit_generalised_pareto(excess)
+    if not (np.isfinite(k) and np.isfinite(sigma) and sigma > 0.0):
+        return log_weights, float("inf")
     probabilities = (np.arange(n_tail) + 0.5) / n_tail
     with np.errstate(over="ignore"):  # a huge k: the quantile is cut at the largest weight below
         quantiles = (

@@ -82,4 +82,4 @@ def fit(
         return objective.value(candidate, EntropyEstimate.MONTE_CARLO, n_draws, seed)
 
     best = max((optimised, start, incumbent), key=compare)
-    return FitResult(best, n_steps, stopped_by, n_candidates)
+    return FitResult(objective.confined(best), n_steps, stopped_by, n_candidates)

@@ -60,6 +60,19 @@ class Objective:
         inputs = self.inputs / unit[:, None]
         return Objective(inputs, self.alpha, hyperparameters, bounds, self.penalties)
 
+    def confined(self, mixture: GaussianMixture) -> GaussianMixture:
+        """The mixture with what lies beyond the soft bounds put on them.
+
+        A log joint that changes by millions of nats over the box outweighs any penalty, and the
+        quadratic mean may then promise its maximum far from all data.
+        """
+        if self.penalties[0] == 0.0:  # the paper has no bounds
+            return mixture
+        means = np.clip(mixture.means, self.bounds[0], self.bounds[1])
+        widest = np.log(np.max(mixture.scales) * mixture.lengths)
+        lengths = mixture.lengths * np.exp(np.minimum(self.bounds[3] - widest, 0.0))
+        return GaussianMixture(mixture.weights, means, mixture.scales, lengths)
+
     def value(
         self, mixture: GaussianMixture, estimate: EntropyEstimate, n_samples: int, seed: int
     ) -> float:
