@@ -21,8 +21,8 @@ TRANSFORM = ParameterTransform.from_problem(PROBLEM, BoundedMap.PROBIT)
 def test_points_lie_in_the_plausible_box(kind):
     design = initial_design(TRANSFORM, np.empty((0, 2)), 200, kind, np.random.default_rng(1))
     assert design.shape == (200, 2)
-    assert np.all(design >= PROBLEM.plausible_lower * (1 - 1e-9) - 1e-12 * (1.0))
-    assert np.all(design <= PROBLEM.plausible_upper * (1 + 1e-9) + 1e-12)
+    assert np.all(design >= PROBLEM.plausible_lower - 1e-9 * np.abs(PROBLEM.plausible_lower))
+    assert np.all(design <= PROBLEM.plausible_upper + 1e-9 * np.abs(PROBLEM.plausible_upper))
     # A scale known to a factor of a million is explored in its logarithm.
     assert 0.4 < np.mean(design[:, 0] < 1.0) < 0.6
 
