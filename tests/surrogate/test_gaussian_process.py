@@ -15,7 +15,6 @@ from sparing.surrogate.gaussian_process import (
     posterior_covariance,
     predict,
     predict_each,
-    predict_mean,
 )
 from sparing.surrogate.layout import Hyperparameters
 from sparing.surrogate.mean import negative_quadratic_mean
@@ -97,7 +96,6 @@ def test_many_queries_and_few_give_the_same_prediction(monkeypatch):
     monkeypatch.setattr(module, "BLOCK_ENTRIES", 40 * 16)
     solved = predict_each(gp, queries)
     np.testing.assert_allclose(inverted, solved, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(predict_mean(gp, queries), solved[0].mean(axis=0), rtol=1e-12)
 
 
 def test_marginal_prediction_follows_equation_10():

@@ -168,20 +168,6 @@ def predict(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
     return means.mean(axis=0), variance
 
 
-def predict_mean(gp: GaussianProcess, queries: Array) -> Array:
-    """The mean of predict alone, (m,): no triangular solves."""
-    queries = _as_points(queries, gp.dimension)
-    total = np.zeros(queries.shape[0])
-    block = _block_length(gp)
-    for s in range(gp.n_samples):
-        sample = gp.sample(s)
-        total += negative_quadratic_mean(sample, queries)
-        for start in range(0, total.size, block):
-            part = slice(start, start + block)
-            total[part] += cross_covariance(sample, queries[part], gp.training.inputs) @ gp.alpha[s]
-    return total / gp.n_samples
-
-
 def posterior_covariance(gp: GaussianProcess, a: Array, b: Array) -> Array:
     """C(a, b) for each sample, (S, p, r), between points a (p, D) and b (r, D)."""
     a = _as_points(a, gp.dimension)
