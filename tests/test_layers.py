@@ -13,15 +13,18 @@ import sparing
 # From the bottom up; within a layer imports are free as long as they do not go in circles. An
 # entry stands for a module or for a package with everything in it.
 LAYERS = {
-    "L0 foundations": "errors random_streams linear_algebra slice_sampling kernels",
+    "L0 foundations": "errors random_streams linear_algebra quasi_random slice_sampling kernels",
     "L1 problem": "user_values problem_checks priors problem coordinate_maps parameter_transform",
     "L2 evaluations": "evaluation_log store",
     "L3 surrogate": "surrogate",
     "L3 variational": "variational",
-    "L4 decisions": "acquisition evidence diagnostics stopping whitening training_data",
-    "L5 inference": "settings posterior state step assessment final executors progress result "
-    "serialisation engine inference driver",
-    "L6 surface": "plots report cli demo integrations testing __main__ __init__",
+    "L4 decisions": "acquisition importance evidence posterior_error diagnostics stopping whitening training_data",
+    "L5 iteration": "settings posterior state step assessment final executors engine "
+    "run_progress progress",
+    "L5 account": "run_record summary plots report",
+    "L5 run": "result serialisation inference driver",
+    "L6 surface": "cli demo live integrations testing __main__ __init__ "
+    "stored_run comparison agreement diagnose calibration predictive",
 }
 RANKS = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names.split()}
 PACKAGE = "sparing"

@@ -5,6 +5,7 @@ import pytest
 
 from sparing.linear_algebra import (
     JitterReason,
+    add_outer_products,
     border_cholesky,
     invert_from_cholesky,
     invert_lower,
@@ -15,6 +16,8 @@ from sparing.linear_algebra import (
     solve_lower,
     solve_lower_rows,
     solve_lower_transposed,
+    solve_lower_transposed_rows,
+    triangle_of_rows,
 )
 
 
@@ -90,6 +93,9 @@ def test_solves_and_products():
     np.testing.assert_allclose(solve_cholesky(lower, vector), np.linalg.solve(matrix, vector))
     expected = np.linalg.solve(clean, rows.T).T
     np.testing.assert_allclose(solve_lower_rows(lower, rows.copy()), expected)
+    np.testing.assert_allclose(
+        solve_lower_transposed_rows(lower, rows.copy()), np.linalg.solve(clean.T, rows.T).T
+    )
     np.testing.assert_allclose(multiply_lower_rows(invert_lower(lower), rows.copy()), expected)
     np.testing.assert_allclose(
         log_determinant_from_cholesky(lower), np.linalg.slogdet(matrix).logabsdet
@@ -99,7 +105,29 @@ def test_solves_and_products():
 def test_row_solves_overwrite_their_argument_without_a_copy():
     rows = np.ones((3, 4))
     assert np.shares_memory(solve_lower_rows(np.eye(4), rows), rows)
+    assert np.shares_memory(solve_lower_transposed_rows(np.eye(4), rows), rows)
     assert np.shares_memory(multiply_lower_rows(np.eye(4), rows), rows)
+
+
+def test_outer_products_are_added_below_the_diagonal_only():
+    generator = np.random.default_rng(2)
+    matrix, rows = generator.normal(size=(6, 6)), generator.normal(size=(3, 6))
+    work = matrix.copy()
+    add_outer_products(work, -0.5, rows)
+    expected = matrix - 0.5 * rows.T @ rows
+    np.testing.assert_allclose(np.tril(work), np.tril(expected), rtol=1e-12)
+    np.testing.assert_array_equal(np.triu(work, 1), np.triu(matrix, 1))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (40, 7)])
+def test_triangle_of_rows_has_their_inner_products(shape):
+    rows = np.random.default_rng(3).normal(size=shape)
+    before = rows.copy()
+    triangle = triangle_of_rows(rows)
+    np.testing.assert_array_equal(rows, before)
+    assert triangle.flags.c_contiguous
+    np.testing.assert_array_equal(np.tril(triangle, -1), 0.0)
+    np.testing.assert_allclose(triangle.T @ triangle, rows.T @ rows, atol=1e-12)
 
 
 def test_a_singular_factor_cannot_be_inverted():

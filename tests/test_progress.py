@@ -1,5 +1,6 @@
 import io
 import logging
+import math
 import sys
 from dataclasses import dataclass, field
 
@@ -7,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import sparing
-from sparing import progress
+from sparing import progress, run_progress
 from sparing.kernels import announce, compilation
 from sparing.progress import Display, LiveDisplay, PlainDisplay, make_display
 
@@ -61,7 +62,10 @@ def run_through(display):
     with display:
         display.compiling()
         display.start()
-        display.evaluation(10, 1)
+        display.running(2)
+        display.evaluation(10, 1, 1.25)
+        display.evaluation(11, 1, float("nan"))  # nobody timed it
+        display.evaluation(20, 1, 0.5)
         display.iteration(FakeIteration(iteration=1, n_evaluations=20, warm_up=True))
         display.iteration(FakeIteration())
         display.evaluation(26, 2)
@@ -75,13 +79,15 @@ def test_plain_lines_carry_the_figures():
     assert all(line.startswith("sparing: ") for line in lines)
     assert announce.NOTICE in lines[0]
     assert "2 parameters, at most 200 evaluations" in lines[1]
-    assert "iteration 1: 20/200 evaluations (1 failed)" in lines[2]
+    assert "iteration 1: 20/200 evaluations (1 failed), 2 running" in lines[2]
+    assert "left" in lines[2]
     assert "warm-up" in lines[2]
     assert "log evidence -2.250 ± 0.125, ELBO -2.500 ± 0.250, K = 7" in lines[3]
     assert "reliability 1.750, not yet stable" in lines[3]
     assert lines[4:6] == ["sparing: log evidence -2.25 +- 0.12", "sparing: converged"]
     # Timings of both iterations added up, the longest phase first.
-    assert lines[6].endswith("time in the library 4.0 s (search 3.0, surrogate 1.0)")
+    time_text = "time in the target 1.8 s, in the library 4.0 s (search 3.0, surrogate 1.0)"
+    assert lines[6].endswith(time_text)
 
 
 def test_plain_evaluations_speak_only_after_a_silence(monkeypatch):
@@ -115,6 +121,20 @@ def test_unusual_numbers_are_shown(value):
     assert f"ELBO {value:.4g} ± {value:.4g}" in stream.getvalue()
 
 
+def test_time_left_is_the_rest_of_the_budget_at_the_pace_of_this_process(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(run_progress.time, "monotonic", lambda: now)
+    progress_so_far = run_progress.Progress(dimension=2, max_evaluations=100, started=now)
+    for n_evaluations in range(31, 36):  # an earlier process made 30
+        assert math.isnan(progress_so_far.seconds_left)
+        now += 60.0
+        progress_so_far.evaluation(n_evaluations, 0, 50.0)
+    # Five evaluations in five minutes leave 65 minutes for the other 65.
+    assert progress_so_far.seconds_left == pytest.approx(65 * 60.0)
+    assert progress_so_far.clock_text() == "0:05:00, at most 1:05:00 left"
+    assert progress_so_far.target_seconds == 250.0
+
+
 def test_silence_on_request(capsys):
     display = make_display(False, FakeProblem(), 200)
     run_through(display)
@@ -144,7 +164,8 @@ def test_a_terminal_gets_a_panel(monkeypatch):
     run_through(display)
     shown = terminal.getvalue()
     assert announce.NOTICE in shown
-    for text in ("2 parameters", "26/200 evaluations (2 failed)", "-2.250 ± 0.125", "converged"):
+    assert "26/200 evaluations (2 failed), 2 running" in shown
+    for text in ("2 parameters", "-2.250 ± 0.125", "converged", "time in the target", "1.8 s"):
         assert text in shown
     assert "24 points, 8 hyperparameter samples" in shown
 

@@ -9,6 +9,7 @@ import pytest
 import sparing
 from sparing.acquisition.propose import Rule
 from sparing.settings import HyperparameterSchedule, Settings
+from sparing.surrogate.hyperparameters import HyperparameterInference
 
 SOURCE = Path(sparing.__file__).parent
 
@@ -46,7 +47,7 @@ def test_settings_are_frozen(owner):
 
 
 def test_number_of_hyperparameter_samples_follows_section_3_4():
-    schedule = HyperparameterSchedule()
+    schedule = HyperparameterSchedule.paper()
     assert [schedule.n_samples(n, warm_up=False) for n in (10, 100, 400)] == [25, 8, 4]
     assert schedule.n_samples(10, warm_up=True) == 8
 
@@ -67,7 +68,12 @@ def test_the_paper_preset_has_the_papers_constants():
     assert paper.warm_up.trim_per_dimension == 10.0
     assert paper.surrogate.hpd_fraction == 0.8
     assert paper.whitening is None
-    assert paper.noise_shaping is None
+    assert paper.deep_values is None
+    assert paper.posterior_error is None
+    assert paper.surrogate.inference is HyperparameterInference.SLICE
+    assert paper.acquisition.n_climbing == paper.acquisition.n_active
+    assert not paper.warm_up.watch_values
+    assert paper.hyperparameters.max_samples is None
     assert paper.final_fit is None
     assert not paper.evidence.importance_correction
     assert paper.budget(6) == 400

@@ -8,8 +8,10 @@ from sparing.parameter_transform import BoundedMap, ParameterTransform
 from sparing.problem import Problem
 from sparing.training_data import (
     OUTSIDE_DEPTH,
-    NoiseShaping,
+    DeepValues,
+    compressed,
     confirmed_outside,
+    joining_values,
     training_set,
     trimmed_indices,
     working_values,
@@ -55,10 +57,42 @@ def test_failed_evaluations_do_not_train():
     assert len(log.unusable()) == 2
 
 
-def test_noise_grows_with_depth_and_only_there():
-    values = np.array([0.0, -10.0, -20.0, -120.0])
-    noise = NoiseShaping(10.0, 0.05).noise_variance(values, 2)
-    np.testing.assert_allclose(noise, [0.0, 0.0, 0.0, 25.0])
+def test_depth_is_compressed_beyond_the_limit_smoothly_and_in_order():
+    values = -np.linspace(0.0, 3000.0, 3001)
+    result = compressed(values, 0.0, 50.0)
+    np.testing.assert_array_equal(result[:51], values[:51])
+    assert np.all(np.diff(result) < 0.0)
+    assert result[-1] == pytest.approx(-50.0 * (1.0 + np.log(60.0)))
+    slope = np.diff(result)
+    assert slope[50] == pytest.approx(slope[49], rel=0.02)  # no kink at the limit
+
+
+def test_the_limit_follows_the_bulk_of_the_points():
+    deep = DeepValues(depth_per_dimension=10.0, fraction_kept=0.5)
+    assert deep.limit(np.array([0.0, -1.0, -2.0, -5000.0]), 2) == 20.0
+    on_the_way_up = -np.array([0.0, 300.0, 500.0, 800.0, 5000.0])
+    assert deep.limit(on_the_way_up, 2) == 500.0
+
+
+def test_only_compressed_points_are_noisy():
+    deep = DeepValues(slope=0.05)
+    np.testing.assert_allclose(
+        deep.noise_variance(np.array([0.0, 20.0, 120.0]), 20.0), [0.0, 0.0, 25.0]
+    )
+    training = training_set(log_of([0.0, -1.0, -2.0, -3000.0]).usable(), TRANSFORM, DeepValues())
+    assert np.all(training.noise_variance[:3] == 0.0)
+    assert training.noise_variance[3] > 0.0
+    assert training.values[3] > -200.0
+
+
+def test_a_new_point_joins_with_the_compression_of_the_others():
+    entries = log_of([0.0, -1.0, -2.0, -3000.0]).usable()
+    training = training_set(entries, TRANSFORM, DeepValues())
+    _, values = joining_values(entries, TRANSFORM, training)
+    np.testing.assert_allclose(values, training.values)
+    plain = training_set(entries, TRANSFORM, None)
+    _, values = joining_values(entries, TRANSFORM, plain)
+    np.testing.assert_allclose(values, plain.values)
 
 
 def test_the_log_keeps_its_own_copy_of_x():

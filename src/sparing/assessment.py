@@ -13,16 +13,23 @@ import numpy as np
 from sparing.acquisition.propose import Rule
 from sparing.diagnostics import standardised_residuals, variance_inflation
 from sparing.evaluation_log import Evaluation
-from sparing.evidence import Calibration, Evidence, estimate_evidence
+from sparing.evidence import Calibration, Evidence, corrected_posterior
 from sparing.linear_algebra import Array
 from sparing.posterior import Posterior
+from sparing.posterior_error import expected_posterior_error
 from sparing.problem import Problem
 from sparing.random_streams import RandomStreams
 from sparing.settings import Settings
 from sparing.state import IterationInfo, Solution, State
-from sparing.step import kept
-from sparing.stopping import Reliability, is_stable, reliability, warm_up_is_over
-from sparing.training_data import training_set, trimmed_indices
+from sparing.step import is_climbing, kept
+from sparing.stopping import (
+    Reliability,
+    is_accurate,
+    is_stable,
+    reliability,
+    warm_up_is_over,
+)
+from sparing.training_data import joining_values, trimmed_indices, working_values
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.whitening import change_of_coordinates
 
@@ -43,10 +50,9 @@ def complete_iteration(
     The info of the new state carries no timings yet; the caller, who has the clock, adds them.
     """
     stopping = settings.stopping
-    posterior = Posterior(solution.mixture, solution.transform, problem.names)
     expected = solution.elbo.expected_log_joint
     residuals = held_out_residuals(state, evaluations, settings)
-    evidence = estimate_evidence(
+    evidence, mixture = corrected_posterior(
         solution.mixture,
         solution.gp,
         solution.elbo,
@@ -54,7 +60,14 @@ def complete_iteration(
         settings.evidence,
         streams.generator("evidence", state.iteration),
     )
+    posterior = Posterior(mixture, solution.transform, problem.names)
     features = _features(state, solution, posterior, evidence, settings)
+    posterior_error = float("nan")
+    if not state.warm_up and settings.posterior_error is not None:
+        generator = streams.generator("posterior error", state.iteration)
+        posterior_error = expected_posterior_error(
+            solution.mixture, solution.gp, evidence.inflation, settings.posterior_error, generator
+        )
     info = IterationInfo(
         iteration=state.iteration + 1,
         n_evaluations=n_evaluations,
@@ -71,6 +84,7 @@ def complete_iteration(
         hyperparameter_variance=_spread(expected.mean_by_sample),
         n_held_out=len(residuals),
         held_out_squares=float(residuals @ residuals),
+        posterior_error=posterior_error,
         jitter=float(np.max(solution.gp.jitter)),
         features=features,
         warm_up=state.warm_up,
@@ -82,9 +96,17 @@ def complete_iteration(
     )
     elcbo = [*(past.elcbo for past in state.history), info.elcbo]
     reliabilities = [*(past.features for past in state.history), features]
-    stable = not state.warm_up and is_stable(reliabilities, elcbo, stopping)
+    errors = [*(past.posterior_error for past in state.history), posterior_error]
+    stable = (
+        not state.warm_up
+        and is_stable(reliabilities, elcbo, stopping)
+        and (
+            settings.posterior_error is None
+            or is_accurate(errors, state.transform.dimension, stopping)
+        )
+    )
     history = (*state.history, replace(info, stable=stable))
-    warm_up_ends = state.warm_up and warm_up_is_over(elcbo, settings.warm_up)
+    warm_up_ends = state.warm_up and _has_arrived(history, solution, evaluations, settings)
     trained_on = tuple(entry.index for entry in kept(state, evaluations))
     trimmed = state.trimmed
     if warm_up_ends:
@@ -102,6 +124,38 @@ def complete_iteration(
         last_whitening=state.iteration if whitening_tried else state.last_whitening,
         history=history,
     )
+
+
+def _has_arrived(
+    history: Sequence[IterationInfo],
+    solution: Solution,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+) -> bool:
+    """Whether the warm-up has found the bulk of the posterior (Section 3.5)."""
+    warm_up = settings.warm_up
+    if warm_up.watch_values and is_climbing(solution.gp):
+        return False
+    if warm_up_is_over(_spaced_elcbo(history, settings), warm_up):
+        return True
+    usable = [entry for entry in evaluations if entry.usable]
+    n_recent = warm_up.n_iterations * settings.acquisition.n_active
+    if not warm_up.watch_values or len(usable) < n_recent + solution.gp.dimension + 2:
+        return False
+    _, values = working_values(usable, solution.transform)
+    return bool(values.max() < values[:-n_recent].max() + warm_up.tolerance_elcbo)
+
+
+def _spaced_elcbo(history: Sequence[IterationInfo], settings: Settings) -> list[float]:
+    """ELCBOs at least one iteration's usual number of evaluations apart, newest last.
+
+    On the way up an iteration has fewer evaluations than the rules on iterations have in mind.
+    """
+    chosen = [history[-1]]
+    for past in reversed(history[:-1]):
+        if chosen[-1].n_evaluations - past.n_evaluations >= settings.acquisition.n_active:
+            chosen.append(past)
+    return [info.elcbo for info in reversed(chosen)]
 
 
 def held_out_residuals(
@@ -122,10 +176,9 @@ def held_out_residuals(
     ]
     if not draws:
         return np.empty(0)
-    batch = training_set(draws, state.transform, None)
-    return standardised_residuals(
-        state.solution.gp, batch.inputs, batch.values, batch.noise_variance
-    )
+    gp = state.solution.gp
+    inputs, values = joining_values(draws, state.transform, gp.training)
+    return standardised_residuals(gp, inputs, values)
 
 
 def _calibration(state: State, residuals: Array, settings: Settings) -> Calibration:

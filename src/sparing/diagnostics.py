@@ -36,13 +36,11 @@ class CalibrationSettings:
     n_estimates: int = 3  # earlier iterations whose estimates show how much it still moves
 
 
-def standardised_residuals(
-    gp: GaussianProcess, inputs: Array, values: Array, noise_variance: Array
-) -> Array:
+def standardised_residuals(gp: GaussianProcess, inputs: Array, values: Array) -> Array:
     """z of evaluations the surrogate has not seen: (m,)."""
     mean, variance = predict(gp, inputs)
     observation = np.exp(2.0 * gp.hyperparameters[:, Layout(gp.dimension).log_noise_sd]).mean()
-    z = (values - mean) / np.sqrt(variance + observation + noise_variance)
+    z = (values - mean) / np.sqrt(variance + observation)
     return np.clip(z, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
 
 

@@ -8,7 +8,7 @@ seed and settings gives the same state to the last bit; that is how a run is res
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -28,16 +28,16 @@ from sparing.random_streams import RandomStreams
 from sparing.settings import Settings
 from sparing.state import Solution, State, initial_state
 from sparing.step import (
+    better_surrogate,
     fit_posterior,
     n_new_points,
-    preferred,
+    other_coordinates,
     propose,
     train_surrogate,
-    whitening_candidate,
 )
 from sparing.stopping import StopReason
 from sparing.surrogate.gaussian_process import GaussianProcess, append_point, predict
-from sparing.training_data import working_values
+from sparing.training_data import joining_values
 from sparing.whitening import carry_over
 
 # A design of which nothing is usable is extended this many times before giving up.
@@ -120,7 +120,7 @@ class Engine:
         """Rank-one update (Algorithm 1, line 13); a failure only lowers the variance there."""
         if not entry.usable:
             return self._fantasise(surrogate, entry.x)
-        inputs, values = working_values([entry], self.state.transform)
+        inputs, values = joining_values([entry], self.state.transform, surrogate.training)
         return append_point(surrogate, inputs[0], float(values[0]))
 
     def _fantasise(self, surrogate: GaussianProcess, x: Array) -> GaussianProcess:
@@ -215,17 +215,17 @@ class Engine:
             gp = train_surrogate(state, state.transform, informative, settings, streams)
         with self._phase("variational"):
             solution = fit_posterior(state, state.transform, state.mixture, gp, settings, streams)
-        candidate = whitening_candidate(state, solution, settings)
-        if candidate is not None:
+        candidates = other_coordinates(state, solution, settings)
+        if candidates:
             with self._phase("whitening"):
-                solution = preferred(solution, self._whitened(solution, candidate), settings)
+                solution = self._in_better_coordinates(solution, candidates)
         with self._phase("assessment"):
             self.state = complete_iteration(
                 state,
                 solution,
                 evaluations=informative,
                 n_evaluations=len(self.log),
-                whitening_tried=candidate is not None,
+                whitening_tried=bool(candidates),
                 problem=self.problem,
                 settings=settings,
                 streams=streams,
@@ -233,12 +233,18 @@ class Engine:
         self._refresh_surrogate()
         self._write_timings()
 
-    def _whitened(self, solution: Solution, candidate: ParameterTransform) -> Solution:
-        """The same iteration in the candidate's coordinates."""
+    def _in_better_coordinates(
+        self, solution: Solution, candidates: Sequence[ParameterTransform]
+    ) -> Solution:
+        """The same iteration in other coordinates, where they suit the surrogate better."""
         state, settings, streams = self.state, self.settings, self.streams
-        gp = train_surrogate(state, candidate, self.log.informative(), settings, streams)
-        start = carry_over(solution.mixture, solution.transform, candidate)
-        return fit_posterior(state, candidate, start, gp, settings, streams)
+        informative = self.log.informative()
+        found = better_surrogate(state, solution.gp, candidates, informative, settings, streams)
+        if found is None:
+            return solution
+        transform, gp = found
+        start = carry_over(solution.mixture, solution.transform, transform)
+        return fit_posterior(state, transform, start, gp, settings, streams)
 
     def _refresh_surrogate(self) -> None:
         """The surrogate new points are chosen with: the last one, wary of what failed."""

@@ -20,10 +20,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
+from sparing.importance import (
+    WeightedDraws,
+    corrected_mixture,
+    log_sum,
+    pareto_smooth,
+    weighted_draws,
+)
 from sparing.linear_algebra import Array
-from sparing.surrogate.gaussian_process import GaussianProcess, predict_each
+from sparing.surrogate.gaussian_process import GaussianProcess
 from sparing.variational.elbo import Elbo
 from sparing.variational.mixture import GaussianMixture
 
@@ -73,30 +79,41 @@ class Evidence:
     inflation: float
 
 
-def estimate_evidence(
+def corrected_posterior(
     mixture: GaussianMixture,
     gp: GaussianProcess,
     elbo: Elbo,
     calibration: Calibration,
     settings: EvidenceSettings,
     generator: np.random.Generator,
+) -> tuple[Evidence, GaussianMixture]:
+    """The log evidence and the posterior, both corrected by importance sampling where asked."""
+    draws = None
+    if settings.importance_correction:
+        draws = weighted_draws(
+            mixture, gp, settings.n_samples, settings.largest_variance, generator
+        )
+    evidence = estimate_evidence(draws, elbo, calibration, settings)
+    if draws is None:
+        return evidence, mixture
+    return evidence, corrected_mixture(mixture, draws, settings.largest_pareto_k)
+
+
+def estimate_evidence(
+    draws: WeightedDraws | None, elbo: Elbo, calibration: Calibration, settings: EvidenceSettings
 ) -> Evidence:
-    """Correct the ELBO by importance sampling where the weights allow it.
+    """Correct the ELBO by importance sampling where the weights allow it; no draws: the ELBO.
 
     The error has five parts: the surrogate's own (that of the ELBO, inflated by what held-out
     draws show), half of the curvature term, which is as uncertain as V is, how much the estimate
     still moves from one iteration to the next, the Monte Carlo error, and, where the correction is
     refused, its size.
     """
-    if not settings.importance_correction:
+    if draws is None:
         return Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)
-    draws = mixture.sample(settings.n_samples, generator)
-    log_q = mixture.log_density(draws)
-    means, variances = predict_each(gp, draws)
-    gain = 0.5 * np.minimum(variances, settings.largest_variance)
-    estimates = [_importance_estimate(row) for row in means + gain - log_q]
+    estimates = [_importance_estimate(row) for row in draws.log_weights]
     log_evidence = float(np.mean([item.log_mean for item in estimates]))
-    flat = float(np.mean([_log_mean(row) for row in means - log_q]))
+    flat = float(np.mean([_log_mean(row) for row in draws.flat_log_weights]))
     pareto_k = float(np.median([item.pareto_k for item in estimates]))
     effective = float(np.mean([item.effective for item in estimates]))
     curvature = log_evidence - flat
@@ -133,57 +150,4 @@ def _importance_estimate(log_weights: Array) -> _ImportanceEstimate:
 
 
 def _log_mean(log_weights: Array) -> float:
-    return float(logsumexp(log_weights) - np.log(len(log_weights)))
-
-
-def pareto_smooth(log_weights: Array) -> tuple[Array, float]:
-    """Log weights with their upper tail smoothed, and the tail's Pareto shape k.
-
-    Weights that do not vary have no tail to smooth: k is then -inf.
-    """
-    n = len(log_weights)
-    n_tail = int(np.ceil(min(0.2 * n, 3.0 * np.sqrt(n))))
-    order = np.argsort(log_weights)
-    tail, threshold = order[-n_tail:], log_weights[order[-n_tail - 1]]
-    shift = log_weights[order[-1]]
-    excess = np.exp(log_weights[tail] - shift) - np.exp(threshold - shift)
-    if not np.all(np.isfinite(excess)):
-        return log_weights, float("inf")
-    if excess[-1] <= 1e-10:  # all weights are equal
-        return log_weights, float("-inf")
-    if excess[0] <= 0.0:  # most of the tail vanishes beside a few weights
-        return log_weights, float("inf")
-    with np.errstate(all="ignore"):  # weights that differ by hundreds of orders of magnitude
-        k, sigma = _fit_generalised_pareto(excess)
-    if not (np.isfinite(k) and np.isfinite(sigma) and sigma > 0.0):
-        return log_weights, float("inf")
-    probabilities = (np.arange(n_tail) + 0.5) / n_tail
-    with np.errstate(over="ignore"):  # a huge k: the quantile is cut at the largest weight below
-        quantiles = (
-            -sigma * np.log1p(-probabilities)
-            if abs(k) < 1e-12
-            else sigma * np.expm1(-k * np.log1p(-probabilities)) / k
-        )
-    smoothed = log_weights.copy()
-    smoothed[tail] = np.minimum(np.log(quantiles + np.exp(threshold - shift)), 0.0) + shift
-    return smoothed, k
-
-
-def _fit_generalised_pareto(sorted_excess: Array) -> tuple[float, float]:
-    """Shape and scale of a generalised Pareto distribution (Zhang and Stephens 2009).
-
-    An average over a grid of the profile parameter, weighted by its profile likelihood; the shape
-    is shrunk towards 0.5 as if ten more observations had it.
-    """
-    n = len(sorted_excess)
-    n_grid = 30 + int(np.sqrt(n))
-    quartile = sorted_excess[int(n / 4 + 0.5) - 1]
-    grid = 1.0 / sorted_excess[-1] + (1.0 - np.sqrt(n_grid / (np.arange(n_grid) + 0.5))) / (
-        3.0 * quartile
-    )
-    shapes = np.mean(np.log1p(-grid[:, None] * sorted_excess), axis=1)
-    log_likelihood = n * (np.log(-grid / shapes) - shapes - 1.0)
-    weights = np.exp(log_likelihood - logsumexp(log_likelihood))
-    theta = float(np.sum(weights * grid))
-    shape = float(np.mean(np.log1p(-theta * sorted_excess)))
-    return (shape * n + 5.0) / (n + 10.0), -shape / theta
+    return log_sum(log_weights) - float(np.log(len(log_weights)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparing.assessment import recent_estimates
 from sparing.evaluation_log import Evaluation, Status
-from sparing.evidence import Calibration, Evidence, estimate_evidence
+from sparing.evidence import Calibration, Evidence, corrected_posterior
 from sparing.linear_algebra import Array
 from sparing.posterior import Posterior
 from sparing.random_streams import RandomStreams
@@ -72,8 +72,10 @@ def _richer_fit(state: State, settings: Settings, streams: RandomStreams) -> Fin
     calibration = Calibration(
         state.history[-1].evidence.inflation, recent_estimates(state, settings)
     )
-    evidence = estimate_evidence(fitted, gp, elbo, calibration, settings.evidence, generator)
-    posterior = Posterior(fitted, state.transform, state.history[-1].posterior.names)
+    evidence, corrected = corrected_posterior(
+        fitted, gp, elbo, calibration, settings.evidence, generator
+    )
+    posterior = Posterior(corrected, state.transform, state.history[-1].posterior.names)
     return FinalSolution(posterior, elbo.value, elbo.sd, evidence)
 
 

@@ -24,8 +24,10 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 Array = NDArray[np.float64]
 
-dtrmm, dtrsm, dtrsv = get_blas_funcs(("trmm", "trsm", "trsv"), dtype=np.float64)
-dpotrf, dpotri, dtrtri = get_lapack_funcs(("potrf", "potri", "trtri"), dtype=np.float64)
+dsyrk, dtrmm, dtrsm, dtrsv = get_blas_funcs(("syrk", "trmm", "trsm", "trsv"), dtype=np.float64)
+dgeqrf, dpotrf, dpotri, dtrtri = get_lapack_funcs(
+    ("geqrf", "potrf", "potri", "trtri"), dtype=np.float64
+)
 
 # First jitter relative to the mean diagonal, and its growth: 1e-12 sits well above the rounding
 # error of a factorisation (n * 2e-16) and well below any noise variance of practical interest.
@@ -107,6 +109,23 @@ def solve_lower_transposed(lower: Array, vector: Array) -> Array:
 def solve_lower_rows(lower: Array, rows: Array) -> Array:
     """L^-1 b for every row b of an (m, n) C-contiguous array, overwritten with the result."""
     return dtrsm(1.0, lower.T, rows.T, side=0, lower=0, trans_a=1, overwrite_b=1).T
+
+
+def solve_lower_transposed_rows(lower: Array, rows: Array) -> Array:
+    """L^-T b for every row b of an (m, n) C-contiguous array, overwritten with the result."""
+    return dtrsm(1.0, lower.T, rows.T, side=0, lower=0, trans_a=0, overwrite_b=1).T
+
+
+def add_outer_products(matrix: Array, factor: float, rows: Array) -> None:
+    """Add factor * sum_i b_i b_i^T over the rows b, (m, n), to the lower triangle of matrix."""
+    dsyrk(factor, rows.T, beta=1.0, c=matrix.T, lower=0, overwrite_c=1)
+
+
+def triangle_of_rows(rows: Array) -> Array:
+    """R of the QR decomposition of an (m, k) array, m >= k: (k, k), C-contiguous, zeros below."""
+    k = rows.shape[1]
+    packed = dgeqrf(rows)[0]
+    return np.triu(packed[:k])
 
 
 def invert_lower(lower: Array) -> Array:

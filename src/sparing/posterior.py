@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from sparing.linear_algebra import Array
 from sparing.parameter_transform import ParameterTransform
+from sparing.quasi_random import scrambled_halton
 from sparing.variational.mixture import GaussianMixture
 
 # Moments in the user's coordinates have no closed form once a parameter is bounded: quasi-Monte
@@ -143,10 +144,7 @@ class Posterior:
 
 def _quasi_random_sample(mixture: GaussianMixture, n: int) -> Array:
     """A deterministic, evenly spread sample of the mixture: (n, D)."""
-    from scipy.stats import qmc  # here: it doubles the time the package takes to import
-
-    sampler = qmc.Sobol(mixture.dimension + 1, scramble=True, rng=np.random.default_rng(0))
-    unit = sampler.random(n)
+    unit = scrambled_halton(n, mixture.dimension + 1)
     component = np.searchsorted(np.cumsum(mixture.weights), unit[:, 0], side="right")
     component = np.minimum(component, mixture.n_components - 1)
     normals = ndtri(np.clip(unit[:, 1:], 1e-12, 1.0 - 1e-12))

@@ -45,6 +45,7 @@ class IterationInfo:
     hyperparameter_variance: float  # of the expected log joint over hyperparameter samples
     n_held_out: int  # posterior draws predicted by the surrogate before they were evaluated
     held_out_squares: float  # sum of their squared standardised residuals
+    posterior_error: float  # expected gsKL to the truth; NaN during the warm-up
     jitter: float  # largest variance added to the surrogate's diagonal to factorise it
     features: Reliability | None
     warm_up: bool

@@ -2,7 +2,7 @@
 
 No target call, clock or output here; ``engine.py`` calls the phases in order and times them:
 ``propose`` (lines 4 to 15), ``train_surrogate`` (16 to 20), ``fit_posterior`` (21 to 22),
-``whitening_candidate``, and ``assessment.complete_iteration`` (23).
+``other_coordinates`` and ``better_surrogate``, and ``assessment.complete_iteration`` (23).
 
     t      iteration, counted from 1            n_gp   hyperparameter samples
     q_t    variational posterior                K_t    its number of components
@@ -12,6 +12,7 @@ No target call, clock or output here; ``engine.py`` calls the phases in order an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from sparing.state import INITIAL_COMPONENTS, Solution, State
 from sparing.stopping import is_improving
 from sparing.surrogate.gaussian_process import GaussianProcess, condition
 from sparing.surrogate.hyperparameters import empirical_bayes_prior
-from sparing.surrogate.training import fit_map, sample_posterior
+from sparing.surrogate.training import best_log_posterior, train
 from sparing.training_data import training_set
 from sparing.variational.components import next_n_components, prune
 from sparing.variational.elbo import evaluate_elbo
@@ -40,6 +41,8 @@ def n_new_points(state: State, settings: Settings) -> int:
         return settings.initial_design.size(state.transform.dimension)
     if state.warm_up_just_ended:
         return 0  # Section 3.5: q adapts first
+    if state.warm_up and state.solution is not None and is_climbing(state.solution.gp):
+        return settings.acquisition.n_climbing
     return settings.acquisition.n_active
 
 
@@ -63,6 +66,12 @@ def propose(
     return state.transform.to_user(_within_reach(u[None, :], state.transform))[0]
 
 
+def is_climbing(gp: GaussianProcess) -> bool:
+    """Whether even the best few points differ by more than points of one posterior do."""
+    best = np.sort(gp.training.values)[-2 * gp.dimension - 2 :]
+    return float(np.ptp(best)) > 2.0 * gp.dimension
+
+
 def _within_reach(u: Array, transform: ParameterTransform) -> Array:
     """Keep proposals near the plausible box: a density that never falls has no mass to find."""
     lower, upper = transform.reachable_box()
@@ -81,7 +90,7 @@ def train_surrogate(
     streams: RandomStreams,
 ) -> GaussianProcess:
     """Lines 16 to 20 of Algorithm 1: sample the hyperparameters, or optimise them."""
-    training = training_set(kept(state, evaluations), transform, settings.noise_shaping)
+    training = training_set(kept(state, evaluations), transform, settings.deep_values)
     if transform is state.transform and not retraining_is_due(state, training.n_points, settings):
         assert state.solution is not None
         return condition(training, state.solution.gp.hyperparameters)
@@ -90,12 +99,11 @@ def train_surrogate(
     previous = None
     if state.solution is not None and transform is state.solution.transform:
         previous = state.solution.gp.hyperparameters
-    best = fit_map(training, prior, settings.surrogate, generator, previous)
-    if state.sampling_stopped:
-        return condition(training, best[None, :])
-    n_samples = settings.hyperparameters.n_samples(len(training.values), warm_up=state.warm_up)
-    samples = sample_posterior(training, prior, settings.surrogate, best, n_samples, generator)
-    return condition(training, samples)
+    n_samples = None
+    if not state.sampling_stopped:
+        n_samples = settings.hyperparameters.n_samples(len(training.values), warm_up=state.warm_up)
+    psi = train(training, prior, settings.surrogate, n_samples, generator, previous)
+    return condition(training, psi)
 
 
 def retraining_is_due(state: State, n_training: int, settings: Settings) -> bool:
@@ -158,25 +166,48 @@ def _n_components(state: State, n_training: int, settings: Settings) -> int:
     )
 
 
-def whitening_candidate(
+def other_coordinates(
     state: State, solution: Solution, settings: Settings
-) -> ParameterTransform | None:
-    """New coordinates worth trying, or None: after the warm-up, when q is not round."""
+) -> list[ParameterTransform]:
+    """Coordinates worth trying: whitened by q where it is not round, and the first ones again."""
     whitening = settings.whitening
     if whitening is None or state.warm_up or state.transform.dimension == 1:
-        return None
+        return []
     if state.iteration - state.last_whitening < whitening.every:
-        return None
+        return []
+    candidates = []
     covariance = solution.mixture.covariance
-    if anisotropy(covariance) < whitening.condition_number:
-        return None
-    matrix = whitening_matrix(covariance, whitening.correlation_floor, whitening.width)
-    return state.transform.whitened(solution.mixture.mean, matrix)
+    if anisotropy(covariance) >= whitening.condition_number:
+        matrix = whitening_matrix(covariance, whitening.correlation_floor, whitening.width)
+        candidates.append(state.transform.whitened(solution.mixture.mean, matrix))
+    if state.transform.whitening is not None:
+        candidates.append(replace(state.transform, whitening=None))
+    return candidates
 
 
-def preferred(current: Solution, whitened: Solution, settings: Settings) -> Solution:
-    """The whitened solution where its ELBO gains enough, else the current one."""
-    if settings.whitening is None:
-        return current
-    gain = whitened.elbo.value - current.elbo.value
-    return whitened if gain >= settings.whitening.minimal_gain else current
+def better_surrogate(
+    state: State,
+    current: GaussianProcess,
+    candidates: Sequence[ParameterTransform],
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+    streams: RandomStreams,
+) -> tuple[ParameterTransform, GaussianProcess] | None:
+    """The coordinates in which the surrogate describes the values best, if not the current ones.
+
+    Judged by the marginal likelihood: the ELBO of a surrogate that is wrong may be anything.
+    """
+    assert settings.whitening is not None
+    best, threshold = None, surrogate_score(current, settings) + settings.whitening.minimal_gain
+    for transform in candidates:
+        gp = train_surrogate(state, transform, evaluations, settings, streams)
+        score = surrogate_score(gp, settings)
+        if score >= threshold:
+            best, threshold = (transform, gp), score
+    return best
+
+
+def surrogate_score(gp: GaussianProcess, settings: Settings) -> float:
+    """How well the surrogate describes its values, in nats; comparable between coordinates."""
+    prior = empirical_bayes_prior(gp.training, np.ones(gp.dimension), settings.surrogate)
+    return best_log_posterior(gp.training, prior, settings.surrogate, gp.hyperparameters)

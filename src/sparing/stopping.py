@@ -25,8 +25,13 @@ class StoppingSettings:
     tolerance_kl_factor: float = 0.01  # Delta_KL = 0.01 sqrt(D), S2.4
     tolerance_improvement: float = 0.01  # Delta_IMPRO, S2.4
     # Iterations (8 in the paper, Section 3.7 and S2.4). Each brings two or three held-out draws
-    # that test the error, so fewer are enough: docs/decisions/0006.
-    n_stable: int = 5
+    # that test the error, and the posterior has a test of its own, so fewer are enough:
+    # docs/decisions/0006 and 0010.
+    n_stable: int = 4
+    # The expected gsKL of the posterior, averaged over so many iterations, must be below this times
+    # D too: 0.02 is what an error of 0.2 sds in the mean of each parameter amounts to.
+    tolerance_posterior: float = 0.02
+    n_posterior_errors: int = 2
     n_unstable_allowed: int = 1  # "at most one non-stable iteration in-between", Section 3.7
     n_recent: int = 4  # iterations the ELCBO is compared with, Section 3.6
     beta_lcb: float = 3.0  # Section 3.2
@@ -46,7 +51,16 @@ class WarmUpSettings:
 
     tolerance_elcbo: float = 1.0  # an improvement below this...
     n_iterations: int = 3  # ...in this many consecutive iterations ends the warm-up
+    # Whether values count beside the ELCBO: the warm-up does not end while even the best points
+    # differ by more than those of one posterior do, and it also ends when the best value has
+    # gained less than the tolerance over as many iterations.
+    watch_values: bool = True
     trim_per_dimension: float = 10.0  # points this far (times D) below the maximum are trimmed
+
+    @classmethod
+    def paper(cls) -> WarmUpSettings:
+        """Section 3.5."""
+        return cls(watch_values=False)
 
 
 class StopReason(enum.Enum):
@@ -127,6 +141,14 @@ def is_stable(
         return False
     # (3) the ELCBO is stationary
     return elcbo_slope(elcbo[-n:]) < settings.tolerance_improvement
+
+
+def is_accurate(
+    posterior_errors: Sequence[float], dimension: int, settings: StoppingSettings
+) -> bool:
+    """Whether the posterior's expected error is small, averaged over the last iterations."""
+    recent = posterior_errors[-settings.n_posterior_errors :]
+    return bool(np.mean(recent) <= settings.tolerance_posterior * dimension)  # NaN is not
 
 
 def elcbo_slope(elcbo: Sequence[float]) -> float:

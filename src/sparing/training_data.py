@@ -7,6 +7,7 @@ y_max       largest y;   depth = y_max - y
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,22 +21,38 @@ from sparing.surrogate.gaussian_process import TrainingSet
 
 
 @dataclass(frozen=True)
-class NoiseShaping:
-    """Extra noise for points far below the maximum, where accuracy is worth nothing.
+class DeepValues:
+    """What happens to values far below the maximum, where accuracy is worth nothing.
 
-    A point deeper than ``depth_per_dimension`` D gets a noise standard deviation of ``slope``
-    times the excess depth, so that the surrogate need not bend to thread points that carry no
-    posterior mass.
+    Beyond a depth of d_0 a value's depth d grows only as d_0 (1 + log(d / d_0)), and it gets a
+    noise standard deviation of ``slope`` times what that exceeds d_0 by. The order of the values
+    stays, and so does everything that carries posterior mass; but a target that spans thousands of
+    nats, as real ones do before the mass is found, no longer forces the surrogate to be accurate
+    to a few of them where it does not matter. d_0 is ``depth_per_dimension`` D, or the depth above
+    which ``fraction_kept`` of the points lie where that is more: on the way up to the mass.
     """
 
     depth_per_dimension: float = 10.0  # the depth at which the paper trims (Section 3.5)
+    fraction_kept: float = 0.5
     slope: float = 0.05
 
-    def noise_variance(self, values: Array, dimension: int) -> Array:
-        """Noise variance of each point: (n,)."""
-        depth = np.max(values) - values
-        excess = np.maximum(depth - self.depth_per_dimension * dimension, 0.0)
-        return (self.slope * excess) ** 2
+    def limit(self, values: Array, dimension: int) -> float:
+        """d_0 for a training set with these values, (n,)."""
+        typical = float(np.max(values) - np.quantile(values, 1.0 - self.fraction_kept))
+        return max(self.depth_per_dimension * dimension, typical)
+
+    def noise_variance(self, compressed_depth: Array, limit: float) -> Array:
+        """Noise variance of points at the given compressed depths: (n,)."""
+        return (self.slope * np.maximum(compressed_depth - limit, 0.0)) ** 2
+
+
+def compressed(values: Array, maximum: float, limit: float) -> Array:
+    """Values whose depth d below the maximum grows logarithmically beyond the limit: (n,)."""
+    if math.isinf(limit):
+        return values
+    depth = np.maximum(maximum - values, 0.0)
+    deep = np.maximum(depth, limit)  # where the depth is below the limit the logarithm is zero
+    return values + np.where(depth > limit, depth - limit * (1.0 + np.log(deep / limit)), 0.0)
 
 
 def working_values(
@@ -51,7 +68,7 @@ def working_values(
 def training_set(
     evaluations: Sequence[Evaluation],
     transform: ParameterTransform,
-    noise_shaping: NoiseShaping | None,
+    deep_values: DeepValues | None,
 ) -> TrainingSet:
     """The surrogate's training set: the given evaluations in working coordinates.
 
@@ -60,10 +77,13 @@ def training_set(
     """
     usable = [entry for entry in evaluations if entry.usable]
     inputs, values = working_values(usable, transform)
-    if noise_shaping is None:
-        noise_variance = np.zeros(len(values))
-    else:
-        noise_variance = noise_shaping.noise_variance(values, transform.dimension)
+    noise_variance = np.zeros(len(values))
+    limit = math.inf
+    if deep_values is not None:
+        maximum = float(np.max(values))
+        limit = deep_values.limit(values, transform.dimension)
+        values = compressed(values, maximum, limit)
+        noise_variance = deep_values.noise_variance(maximum - values, limit)
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
     if outside:
         u = transform.to_working(np.array([entry.x for entry in outside]))
@@ -71,7 +91,7 @@ def training_set(
         inputs = np.vstack([inputs, u])
         values = np.concatenate([values, stand_ins])
         noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
-    return TrainingSet(inputs, values, noise_variance)
+    return TrainingSet(inputs, values, noise_variance, limit)
 
 
 # Outside the support the log density is minus infinity, which no smooth surrogate can follow. A
@@ -104,6 +124,17 @@ def confirmed_outside(outside: Array, inside: Array, values: Array) -> tuple[Arr
     _, nearest = KDTree(inside / scale).query(outside[confirmed] / scale)
     stand_in = np.max(values) - OUTSIDE_DEPTH - inside.shape[1]
     return outside[confirmed], np.minimum(stand_in, values[nearest])
+
+
+def joining_values(
+    evaluations: Sequence[Evaluation],
+    transform: ParameterTransform,
+    training: TrainingSet,
+) -> tuple[Array, Array]:
+    """Inputs and values of usable evaluations as they would join the training set."""
+    inputs, values = working_values(evaluations, transform)
+    maximum = max(float(training.values.max()), float(values.max()))
+    return inputs, compressed(values, maximum, training.depth_limit)
 
 
 def trimmed_indices(

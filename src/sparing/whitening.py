@@ -2,8 +2,9 @@
 
 The mixture's components and the surrogate's length scales are aligned with the axes, so a
 posterior along a diagonal needs many of both; in whitened coordinates it is round. Whitening
-changes nothing in the log (it holds the user's coordinates), so it is a candidate: the fit in the
-new coordinates is kept only where its ELBO is better.
+changes nothing in the log (it holds the user's coordinates), so it is a candidate: the new
+coordinates are kept only where the surrogate's marginal likelihood is better in them, and the
+first ones stay a candidate too.
 
     Sigma   covariance of q in working coordinates, (D, D)
     A, b    whitening u' = A (u - b), so that A Sigma A^T is the identity times ``width``^2
@@ -29,8 +30,9 @@ class WhiteningSettings:
     correlation_floor: float = 0.05  # smaller correlations are noise of the fit: zeroed
     # Not worth the refit: eigenvalues of the whitened covariance within this factor of each other.
     condition_number: float = 2.0
-    # Kept only when the ELBO gains at least this, or it is not worth changing coordinates.
-    minimal_gain: float = 0.1
+    # Kept only when the surrogate's log marginal likelihood gains at least so many nats: more than
+    # it scatters over hyperparameter samples.
+    minimal_gain: float = 2.0
     width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
 
 

@@ -13,7 +13,6 @@ from sparing.acquisition.criteria import (
 from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
-    append_point,
     condition,
     predict,
     predict_each,
@@ -69,13 +68,31 @@ def test_zero_variance_gives_a_finite_or_minus_infinite_value_and_no_warning():
     assert value[0] < -1e100
 
 
-@pytest.mark.parametrize("candidate", [0, 7])
-def test_variance_reduction_is_the_drop_after_really_adding_the_point(candidate):
+@pytest.mark.parametrize("n_samples", [1, 3])
+def test_variance_reduction_is_the_drop_after_really_adding_the_point(n_samples):
+    gp = surrogate(n_samples)
+    references = np.random.default_rng(3).normal(size=(15, 2))
+    _, before = predict_each(gp, references)
+    values = IntegratedVarianceReduction.create(gp, references)(POINTS)
+    for x, value in zip(POINTS[:6], values[:6], strict=True):
+        enlarged = condition(gp.training.with_point(x, 123.0), gp.hyperparameters)
+        _, after = predict_each(enlarged, references)
+        assert np.exp(value) == pytest.approx(np.mean(before - after), rel=1e-5)
+
+
+def test_variance_reduction_of_several_samples_is_their_average():
     gp = surrogate()
     references = np.random.default_rng(3).normal(size=(15, 2))
-    x = POINTS[candidate]
-    _, before = predict_each(gp, references)
-    _, after = predict_each(append_point(gp, x, 123.0), references)
-    drop = np.mean(before - after)
-    value = IntegratedVarianceReduction(gp, references)(POINTS)[candidate]
-    assert np.exp(value) == pytest.approx(drop, rel=1e-6)
+    together = IntegratedVarianceReduction.create(gp, references)(POINTS)
+    each = [
+        IntegratedVarianceReduction.create(gp.subset(np.array([s])), references)(POINTS)
+        for s in range(3)
+    ]
+    np.testing.assert_allclose(np.exp(together), np.mean(np.exp(each), axis=0), rtol=1e-10)
+
+
+def test_a_known_point_teaches_nothing():
+    gp = surrogate()
+    references = np.random.default_rng(3).normal(size=(15, 2))
+    criterion = IntegratedVarianceReduction.create(gp, references)
+    assert np.max(criterion(gp.training.inputs)) < np.max(criterion(POINTS)) - 5.0

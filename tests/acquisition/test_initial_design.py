@@ -27,6 +27,15 @@ def test_points_lie_in_the_plausible_box(kind):
     assert 0.4 < np.mean(design[:, 0] < 1.0) < 0.6
 
 
+def test_a_space_filling_design_has_one_point_per_slice_of_the_box():
+    own = np.array([[1.0, 0.0]])
+    generator = np.random.default_rng(1)
+    design = initial_design(TRANSFORM, own, 21, DesignKind.SPACE_FILLING, generator)
+    unit = TRANSFORM.standardised(design[1:]) + 0.5
+    for column in unit.T:
+        np.testing.assert_array_equal(np.sort(np.floor(20.0 * column)), np.arange(20))
+
+
 def test_the_users_points_come_first():
     own = np.array([[1.0, 0.0], [2.0, 1.0]])
     design = initial_design(TRANSFORM, own, 10, DesignKind.UNIFORM, np.random.default_rng(1))

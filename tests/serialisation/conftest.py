@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tests.serialisation.support import whitening_often
 
 import sparing
 from sparing.evaluation_log import Evaluation
@@ -14,7 +15,7 @@ def tilted(x):
 
 @pytest.fixture(scope="session")
 def tilted_problem():
-    """A correlated normal: the default settings whiten it soon after the warm-up."""
+    """A correlated normal."""
     return sparing.Problem(tilted, [-2, -2], [2, 2])
 
 
@@ -49,7 +50,9 @@ def mixed_result(mixed_problem):
 @pytest.fixture(scope="session")
 def tilted_result(tilted_problem):
     """A run with a whitening."""
-    return sparing.infer(tilted_problem, seed=3, max_evaluations=45, progress=False)
+    return sparing.infer(
+        tilted_problem, seed=3, max_evaluations=45, settings=whitening_often(), progress=False
+    )
 
 
 @pytest.fixture

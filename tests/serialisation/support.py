@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+import sparing
+
 
 def assert_same(a, b, path="it", skip=()):
     """Equal to the last bit: NaN is itself, -0.0 is not 0.0, and arrays have equal layouts."""
@@ -36,3 +38,12 @@ def assert_same(a, b, path="it", skip=()):
         assert np.float64(a).tobytes() == np.float64(b).tobytes(), path
     else:
         assert type(a) is type(b) and a == b, path
+
+
+def whitening_often():
+    """Whitened in every iteration after the warm-up where q is not round: matrices multiply."""
+    settings = sparing.Settings()
+    whitening = dataclasses.replace(
+        settings.whitening, every=1, condition_number=1.0, minimal_gain=-1e9
+    )
+    return dataclasses.replace(settings, whitening=whitening)

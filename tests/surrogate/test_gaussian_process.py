@@ -111,6 +111,17 @@ def test_marginal_prediction_follows_equation_10():
     np.testing.assert_array_equal(predict(single, queries), [means[0], variances[0]])
 
 
+def test_a_subset_of_samples_is_the_process_conditioned_with_them():
+    training, hyperparameters = problem(2, 15, 4, noisy=True)
+    kept = np.array([3, 1])
+    part = condition(training, hyperparameters).subset(kept)
+    expected = condition(training, hyperparameters[kept])
+    assert part.n_samples == 2
+    queries = np.random.default_rng(3).normal(size=(6, 2))
+    np.testing.assert_array_equal(predict_each(part, queries), predict_each(expected, queries))
+    np.testing.assert_array_equal(part.jitter, expected.jitter)
+
+
 def test_posterior_covariance():
     training, hyperparameters = problem(2, 20, 2)
     gp = condition(training, hyperparameters)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from sparing.surrogate.hyperparameters import (
+    HyperparameterInference,
     HyperparameterPrior,
     LengthScalePrior,
     SurrogateSettings,
@@ -133,6 +134,15 @@ def test_shifting_moves_only_the_mean_maximum():
     assert prior.shifted(7.0).log_density(moved) == pytest.approx(prior.log_density(psi))
 
 
+def test_leading_entries_have_a_prior_of_their_own():
+    prior = some_prior()
+    psi = np.array([1.0, 0.3, 1.5, -2.0, 4.0, 0.0])
+    expected = sum(stats.t(3, prior.location[i], prior.scale[i]).logpdf(psi[i]) for i in (0, 2))
+    assert prior.leading(3).log_density(psi[:3]) == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_array_equal(prior.leading(3).gradient(psi[:3]), prior.gradient(psi)[:3])
+    assert prior.leading(3).log_density(np.array([1.0, 5.1, 1.5])) == -math.inf
+
+
 def test_high_posterior_density_set_is_best_first_and_never_tiny():
     training = TrainingSet(np.arange(10.0)[:, None], np.array([5, 1, 9, 3, 7, 2, 8, 0, 6, 4.0]))
     inputs, values = high_posterior_density_set(training, 0.5)
@@ -192,6 +202,8 @@ def test_bad_arguments_are_errors():
 
 
 def test_presets_differ_where_they_should():
+    assert PAPER.inference is HyperparameterInference.SLICE
+    assert DEFAULT.inference is HyperparameterInference.COLLAPSED
     assert PAPER.length_scale_prior is LengthScalePrior.EMPIRICAL
     assert DEFAULT.length_scale_prior is LengthScalePrior.PLAUSIBLE_BOX
     assert DEFAULT.noise_sd_floor == pytest.approx(math.sqrt(1e-5))

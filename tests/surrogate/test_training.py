@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import stats
+from tests.surrogate.support import HARD, training_set
 
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
@@ -22,14 +23,6 @@ from sparing.surrogate.layout import Layout
 from sparing.surrogate.training import fit_map, sample_posterior
 
 PRESETS = {"paper": SurrogateSettings.paper(), "default": SurrogateSettings()}
-
-
-def training_set(dimension: int, n: int, seed: int = 0) -> TrainingSet:
-    """A log density that is neither quadratic nor wild."""
-    generator = np.random.default_rng(seed)
-    inputs = generator.normal(size=(n, dimension))
-    values = -0.5 * (inputs**2).sum(axis=1) + np.sin(2.0 * inputs[:, 0]) - 10.0
-    return TrainingSet(inputs, values)
 
 
 def log_posterior(training, prior, psi) -> float:
@@ -169,27 +162,6 @@ def test_samples_stay_within_the_bounds_and_repeat():
     assert runs[0].shape == (5, 9)
     assert ((runs[0] >= prior.lower) & (runs[0] <= prior.upper)).all()
     assert len(np.unique(runs[0][:, 0])) == 5
-
-
-HARD = {
-    "one point": TrainingSet(np.zeros((1, 2)), np.array([-3.0])),
-    "two points": training_set(2, 2),
-    "duplicates": TrainingSet(np.ones((6, 2)), np.ones(6)),
-    "duplicates that disagree": TrainingSet(np.ones((6, 2)), np.arange(6.0)),
-    "constant coordinate": TrainingSet(
-        np.column_stack([training_set(2, 15).inputs[:, 0], np.zeros(15)]),
-        training_set(2, 15).values,
-    ),
-    "range of 1e10": TrainingSet(
-        training_set(2, 20).inputs, -1e9 * (training_set(2, 20).inputs ** 2).sum(axis=1)
-    ),
-    "one value of -1e10": TrainingSet(
-        training_set(2, 20).inputs, np.append(training_set(2, 20).values[:-1], -1e10)
-    ),
-    "a cliff": TrainingSet(
-        training_set(2, 20).inputs, np.where(training_set(2, 20).inputs[:, 0] > 0, 0.0, -1e4)
-    ),
-}
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -13,13 +13,14 @@ import numpy as np
 
 from sparing.linear_algebra import Array
 from sparing.parameter_transform import ParameterTransform
+from sparing.quasi_random import latin_hypercube
 
 
 class DesignKind(enum.Enum):
     """How the points beyond the user's own are spread over the plausible box."""
 
     UNIFORM = "uniform"  # independent uniform draws (Algorithm 1, line 7)
-    SPACE_FILLING = "space filling"  # a scrambled Sobol sequence: no empty corner by bad luck
+    SPACE_FILLING = "space filling"  # a Latin hypercube: every slice has a point
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,5 @@ def initial_design(
     if kind is DesignKind.UNIFORM:
         unit = generator.random((n_missing, transform.dimension))
     else:
-        from scipy.stats import qmc  # here: it doubles the time the package takes to import
-
-        # Sobol points come in powers of two; the first n_missing of them still fill the box.
-        sampler = qmc.Sobol(transform.dimension, scramble=True, rng=generator)
-        unit = sampler.random_base2(int(np.ceil(np.log2(max(n_missing, 1)))))[:n_missing]
+        unit = latin_hypercube(n_missing, transform.dimension, generator)
     return np.vstack([starting_points, transform.to_user(unit - 0.5)])

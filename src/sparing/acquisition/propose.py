@@ -38,6 +38,9 @@ class AcquisitionSettings:
     """Which rule chooses which point, and how it is searched."""
 
     n_active: int = 5  # points per iteration, Section 3.3
+    # Points per iteration while the best points still lie far apart in value (step.is_climbing): on
+    # the way up one value can overturn what the others were chosen by.
+    n_climbing: int = 1
     # Warm-up has to find the mass: a_pro climbs. Afterwards the rules take turns.
     warm_up_rules: tuple[Rule, ...] = (Rule.PROSPECTIVE,)
     rules: tuple[Rule, ...] = (Rule.VARIANCE_REDUCTION, Rule.POSTERIOR_DRAW)
@@ -45,7 +48,10 @@ class AcquisitionSettings:
     pending_warm_up_rules: tuple[Rule, ...] = (Rule.PROSPECTIVE, Rule.EXPLORATION)
     temper: float = 0.25  # of the exploration
     variance_floor: float = 1e-4  # V_reg, S2.1
-    n_references: int = 200  # reference points of the integrated variance reduction
+    n_references: int = 128  # reference points of the integrated variance reduction
+    # Hyperparameter samples that choose a point, drawn anew for each; None: all of them. Their
+    # average matters for the posterior, hardly for which of many good points comes next.
+    n_hyperparameter_samples: int | None = 3
     widening: float = 1.5  # of every second posterior draw, and of half the reference points
     box_margin: float = 0.5  # the search box exceeds the training inputs by this fraction
     search: SearchSettings = field(default_factory=SearchSettings)
@@ -54,9 +60,11 @@ class AcquisitionSettings:
     def paper(cls, rule: Rule = Rule.PROSPECTIVE) -> AcquisitionSettings:
         """Section 3.3: a_pro (or a_us) for every point, CMA-ES."""
         return cls(
+            n_climbing=5,
             warm_up_rules=(rule,),
             rules=(rule,),
             pending_warm_up_rules=(rule,),
+            n_hyperparameter_samples=None,  # Eq. 10
             search=SearchSettings.paper(),
         )
 
@@ -81,6 +89,9 @@ def next_point(
     if rule is Rule.POSTERIOR_DRAW:
         factor = settings.widening if (count // len(settings.rules)) % 2 else 1.0
         return np.clip(widened_draws(mixture, 1, factor, generator)[0], *box)
+    n_samples = settings.n_hyperparameter_samples
+    if n_samples is not None and n_samples < gp.n_samples:
+        gp = gp.subset(generator.choice(gp.n_samples, size=n_samples, replace=False))
     if rule is Rule.EXPLORATION:
         criterion = TemperedProspective(gp, mixture, settings.temper)
         return maximise(criterion, mixture, box, settings.search, generator)
@@ -92,7 +103,7 @@ def next_point(
                 widened_draws(mixture, half, settings.widening, generator),
             ]
         )
-        criterion = IntegratedVarianceReduction(gp, references)
+        criterion = IntegratedVarianceReduction.create(gp, references)
     else:
         kind = UncertaintyRule.VANILLA if rule is Rule.UNCERTAINTY else UncertaintyRule.PROSPECTIVE
         criterion = UncertaintySampling(kind, gp, mixture, settings.variance_floor)

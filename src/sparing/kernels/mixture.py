@@ -273,6 +273,33 @@ def entropy_lower_bound_and_gradient(
     return bound
 
 
+@inline
+def entropy_lower_bound_value(weights, means, scales, lengths):
+    """The same bound without its gradient."""
+    n_components, n_dimensions = means.shape
+    constant = -0.5 * n_dimensions * LOG_2_PI - np.sum(np.log(lengths))
+    log_terms = np.empty(n_components)
+    bound = 0.0
+    for k in range(n_components):
+        largest = -np.inf
+        for component in range(n_components):
+            variance = scales[component] ** 2 + scales[k] ** 2
+            distance = 0.0
+            for i in range(n_dimensions):
+                distance += ((means[component, i] - means[k, i]) / lengths[i]) ** 2
+            log_terms[component] = (
+                np.log(weights[component])
+                - 0.5 * n_dimensions * np.log(variance)
+                - 0.5 * distance / variance
+            )
+            largest = max(largest, log_terms[component])
+        total = 0.0
+        for component in range(n_components):
+            total += np.exp(log_terms[component] - largest)
+        bound -= weights[k] * (constant + largest + np.log(total))
+    return bound
+
+
 @warm_up
 def _warm_up() -> None:
     weights, means, scales, lengths = np.ones(1), np.zeros((1, 1)), np.ones(1), np.ones(1)

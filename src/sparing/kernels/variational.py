@@ -16,8 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from sparing.kernels.compilation import inline, inlined, kernel, warm_up
-from sparing.kernels.expected_log_joint import expected_log_joint_and_gradient
-from sparing.kernels.mixture import entropy_and_gradient
+from sparing.kernels.expected_log_joint import (
+    component_integrals,
+    expected_log_joint_and_gradient,
+)
+from sparing.kernels.mixture import entropy_and_gradient, entropy_lower_bound_value
 
 LEARNING_FIELDS = (
     "rate_min",
@@ -110,6 +113,25 @@ _unpack_parameters = inlined(unpack_parameters)
 _add_penalty_gradient = inlined(add_penalty_gradient)
 _expected_log_joint_and_gradient = inlined(expected_log_joint_and_gradient)
 _entropy_and_gradient = inlined(entropy_and_gradient)
+_component_integrals = inlined(component_integrals)
+
+
+@kernel
+def score_candidates(phis, n_components, inputs, alpha, hyperparameters, bounds, penalties, scores):
+    """Write F of every row φ of phis into scores, with the entropy's lower bound for H."""
+    shape = (n_components, inputs.shape[0])
+    weights, means = np.empty(shape[0]), np.empty(shape)
+    scales, lengths = np.empty(shape[0]), np.empty(shape[1])
+    gradient = np.zeros(phis.shape[1])  # of the penalty; not used
+    for row in range(phis.shape[0]):
+        phi = phis[row]
+        _unpack_parameters(phi, weights, means, scales, lengths)
+        value = entropy_lower_bound_value(weights, means, scales, lengths)
+        value -= _add_penalty_gradient(phi, weights, means, bounds, penalties, gradient)
+        integrals = _component_integrals(means, scales, lengths, inputs, alpha, hyperparameters)
+        for k in range(n_components):
+            value += weights[k] * np.mean(integrals[:, k])
+        scores[row] = value if np.isfinite(value) else -np.inf
 
 
 @inline
@@ -296,6 +318,16 @@ def _warm_up() -> None:
     unpack_parameters(phi, weights, means, np.ones(1), np.ones(1))
     penalties = np.zeros(len(PENALTY_FIELDS))
     add_penalty_gradient(phi, weights, means, np.zeros((4, 1)), penalties, np.zeros(4))
+    score_candidates(
+        np.zeros((1, 4)),
+        1,
+        np.zeros((1, 1)),
+        np.zeros((1, 1)),
+        np.zeros((1, 6)),
+        np.zeros((4, 1)),
+        penalties,
+        np.zeros(1),
+    )
     maximise_objective(
         np.zeros(4),
         1,

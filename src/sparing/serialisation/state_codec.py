@@ -140,7 +140,7 @@ def _read_solution(
     mixture = posteriors.mixtures[record.index("mixture", len(posteriors.mixtures))]
     trained_on = tuple(parts.indices("solution.trained_on", None, len(evaluations)))
     kept = [evaluations[index] for index in trained_on]
-    training = training_set(kept, transform, settings.noise_shaping)
+    training = training_set(kept, transform, settings.deep_values)
     same = np.array_equal(training.values, parts.floats("solution.values", None))
     require(same, "it was trained on other evaluations than those in the log")
     hyperparameters = parts.floats("solution.hyperparameters", None, None)

@@ -48,10 +48,18 @@ class LengthScalePrior(enum.Enum):
     PLAUSIBLE_BOX = "Student-t(3) around sqrt(D / 6) plausible widths"
 
 
+class HyperparameterInference(enum.Enum):
+    """How the hyperparameters are optimised and sampled."""
+
+    SLICE = "maximum a posteriori, then slice sampling of all of them (Section 3.4)"
+    COLLAPSED = "mean function integrated out, importance resampling (collapsed_training.py)"
+
+
 @dataclass(frozen=True)
 class SurrogateSettings:
     """How the Gaussian process is regularised, optimised and sampled."""
 
+    inference: HyperparameterInference = HyperparameterInference.COLLAPSED
     # Section S2.2: fraction of the points, best first, that the empirical Bayes prior looks at.
     hpd_fraction: float = 0.8
     # The empirical prior of Table S1 follows the data into whatever region was explored first; the
@@ -73,6 +81,10 @@ class SurrogateSettings:
     n_map_candidates: int = 40
     n_map_starts: int = 2
     n_map_evaluations: int = 180
+    # Collapsed inference: random starting points scored beside the guesses, and candidates among
+    # which the samples are chosen by their importance weights.
+    n_random_starts: int = 4
+    n_weighted_candidates: int = 40
     # Slice sampling (Section 3.4 names the method only): sweeps over all coordinates before the
     # first sample and between samples.
     burn_in_sweeps: int = 15
@@ -96,13 +108,18 @@ class SurrogateSettings:
         for name, value in positive.items():
             if not value > 0:
                 raise ValueError(f"{name} must be positive, not {value}")
-        if self.burn_in_sweeps < 0 or self.n_map_candidates < 0:
-            raise ValueError("burn_in_sweeps and n_map_candidates must not be negative")
+        counts = ("burn_in_sweeps", "n_map_candidates", "n_random_starts")
+        negative = [name for name in counts if getattr(self, name) < 0]
+        if negative:
+            raise ValueError(f"{', '.join(negative)} must not be negative")
+        if self.n_weighted_candidates < 1:
+            raise ValueError("n_weighted_candidates must be at least 1")
 
     @classmethod
     def paper(cls) -> SurrogateSettings:
         """The 2018 algorithm: Table S1 to the letter."""
         return cls(
+            inference=HyperparameterInference.SLICE,
             hpd_fraction=0.8,  # Section S2.2
             length_scale_prior=LengthScalePrior.EMPIRICAL,  # Table S1
             noise_sd_location=0.001,  # Table S1
@@ -166,6 +183,17 @@ class HyperparameterPrior:
     def clip(self, psi: Array) -> Array:
         """The nearest point within the bounds."""
         return np.clip(psi, self.lower, self.upper)
+
+    def leading(self, count: int) -> HyperparameterPrior:
+        """The prior of the first entries alone."""
+        first = slice(count)
+        return HyperparameterPrior(
+            self.location[first],
+            self.scale[first],
+            self.lower[first],
+            self.upper[first],
+            self.degrees_of_freedom,
+        )
 
     def shifted(self, offset: float) -> HyperparameterPrior:
         """The prior for values from which offset has been subtracted: only m_0 moves."""
@@ -250,8 +278,12 @@ def _hard_bounds(
     # A draw from a D-dimensional normal lies D / 2 +- sqrt(D / 2) below its mode, so once the mass
     # is found the peak is no more than about D above the best value; and while values still differ
     # by less than that, no more than their own range. Unbounded, a steep edge of the data makes
-    # the quadratic rise to a peak nobody has seen.
-    rise = min(float(layout.dimension), hpd_range) if settings.bounded_mean_maximum else math.inf
+    # the quadratic rise to a peak nobody has seen. Before the mass is found even the best few
+    # points differ by more, and the peak may be as far above them as they are apart.
+    rise = math.inf
+    if settings.bounded_mean_maximum:
+        best = np.sort(training.values)[-2 * layout.dimension - 2 :]
+        rise = max(min(float(layout.dimension), hpd_range), float(np.ptp(best)))
     upper[layout.mean_maximum] = y_max + min(max(rise, 1.0), WIDEST_MEAN_MAXIMUM * y_range)
     lower[layout.mean_location] = training.inputs.min(axis=0) - extent
     upper[layout.mean_location] = training.inputs.max(axis=0) + extent

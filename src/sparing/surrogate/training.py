@@ -18,6 +18,8 @@ from scipy.optimize import minimize
 
 from sparing.linear_algebra import Array, solve_lower_rows
 from sparing.slice_sampling import SliceBox, slice_sample
+from sparing.surrogate.collapsed import CollapsedPosterior
+from sparing.surrogate.collapsed_training import train as train_collapsed
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
     factorise_covariance,
@@ -25,6 +27,7 @@ from sparing.surrogate.gaussian_process import (
     log_marginal_likelihood_and_gradient,
 )
 from sparing.surrogate.hyperparameters import (
+    HyperparameterInference,
     HyperparameterPrior,
     SurrogateSettings,
     high_posterior_density_set,
@@ -44,6 +47,44 @@ GRADIENT_TOLERANCE = 1e-4
 # Evaluations per round of an ascent, and the gain in nats below which no further round follows.
 ROUND_EVALUATIONS = 60
 SMALLEST_GAIN = 0.01
+
+
+def train(
+    training: TrainingSet,
+    prior: HyperparameterPrior,
+    settings: SurrogateSettings,
+    n_samples: int | None,
+    generator: np.random.Generator,
+    previous: Array | None = None,
+) -> Array:
+    """Samples of psi, (n_samples, 3D + 3), or with None the best one, (1, 3D + 3).
+
+    previous: samples of an earlier training, (S0, 3D + 3).
+    """
+    if settings.inference is HyperparameterInference.COLLAPSED:
+        offset, training, prior = _shift(training, prior)
+        before = None if previous is None else _shift_psi(np.atleast_2d(previous), -offset)
+        found = train_collapsed(training, prior, settings, n_samples, generator, before)
+        return _shift_psi(found, offset)
+    best = fit_map(training, prior, settings, generator, previous)
+    if n_samples is None:
+        return best[None, :]
+    return sample_posterior(training, prior, settings, best, n_samples, generator)
+
+
+def best_log_posterior(
+    training: TrainingSet, prior: HyperparameterPrior, settings: SurrogateSettings, samples: Array
+) -> float:
+    """The largest log p(y | psi) + log p(psi) among samples of psi, (S, 3D + 3).
+
+    Up to a constant that does not depend on the coordinates of the inputs, so that it tells in
+    which of two coordinate systems the surrogate describes the values better.
+    """
+    offset, training, prior = _shift(training, prior)
+    if settings.inference is HyperparameterInference.COLLAPSED:
+        posterior = CollapsedPosterior(training, prior)
+        return max(posterior.at(psi[: posterior.n_covariance]).value for psi in samples)
+    return max(_log_posterior(training, prior, psi) for psi in _shift_psi(samples, -offset))
 
 
 def fit_map(

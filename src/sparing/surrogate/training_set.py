@@ -6,6 +6,7 @@ Notation (D dimensions, n points)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,11 +16,16 @@ from sparing.linear_algebra import Array
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Inputs (n, D), values (n,) and known noise variance per point (n,); none given: zeros."""
+    """Inputs (n, D), values (n,) and known noise variance per point (n,); none given: zeros.
+
+    ``depth_limit``: how far below the maximum values are still what was measured; what lies deeper
+    was compressed (training_data.py).
+    """
 
     inputs: Array
     values: Array
     noise_variance: Array = field(default_factory=lambda: np.zeros(0))
+    depth_limit: float = math.inf
 
     def __post_init__(self) -> None:
         inputs = np.ascontiguousarray(self.inputs, dtype=np.float64)
@@ -60,4 +66,5 @@ class TrainingSet:
             np.vstack([self.inputs, np.reshape(x, (1, -1))]),
             np.append(self.values, y),
             np.append(self.noise_variance, noise_variance),
+            self.depth_limit,
         )

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparing.linear_algebra import Array
 from sparing.surrogate.gaussian_process import GaussianProcess
 from sparing.variational.adam import StopReason, maximise
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import Objective
 from sparing.variational.settings import EntropyEstimate, VariationalSettings
-from sparing.variational.starts import candidate_mixtures
+from sparing.variational.starts import Candidates, candidate_mixtures
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +58,9 @@ def fit(
         equal_weights=equal_weights,
         generator=generator,
     )
-    incumbent = next(candidates)
-    n_samples = settings.n_entropy_samples
-
-    def score(candidate: GaussianMixture) -> float:
-        return objective.value(candidate, settings.candidate_entropy, n_samples, seed)
-
-    start, best_score = incumbent, score(incumbent)
-    for candidate in candidates:
-        candidate_score = score(candidate)
-        if candidate_score > best_score:
-            start, best_score = candidate, candidate_score
+    scores = _scores(candidates, objective, settings, seed)
+    incumbent = candidates.mixture(0)
+    start = candidates.mixture(int(np.argmax(scores)))
     optimised, n_steps, stopped_by = maximise(
         objective,
         start,
@@ -83,3 +76,21 @@ def fit(
 
     best = max((optimised, start, incumbent), key=compare)
     return FitResult(objective.confined(best), n_steps, stopped_by, n_candidates)
+
+
+def _scores(
+    candidates: Candidates, objective: Objective, settings: VariationalSettings, seed: int
+) -> Array:
+    """F of each candidate with the entropy that ranks them, (C,)."""
+    match settings.candidate_entropy:
+        case EntropyEstimate.LOWER_BOUND:
+            return objective.lower_bounds(candidates.parameters(), candidates.weights.shape[1])
+        case EntropyEstimate.MONTE_CARLO:
+            n_samples = settings.n_entropy_samples
+            mixtures = (candidates.mixture(index) for index in range(len(candidates)))
+            return np.array(
+                [
+                    objective.value(mixture, EntropyEstimate.MONTE_CARLO, n_samples, seed)
+                    for mixture in mixtures
+                ]
+            )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.kernels.expected_log_joint import component_integrals
-from sparing.kernels.variational import add_penalty_gradient
+from sparing.kernels.variational import add_penalty_gradient, score_candidates
 from sparing.linear_algebra import Array
 from sparing.surrogate.gaussian_process import GaussianProcess
 from sparing.variational.elbo import kernel_arrays
@@ -97,6 +97,21 @@ class Objective:
         joint = float(integrals.mean(axis=0) @ mixture.weights)
         value = joint + entropy - self.penalty(mixture)
         return value if np.isfinite(value) else -np.inf
+
+    def lower_bounds(self, phis: Array, n_components: int) -> Array:
+        """F with the entropy's lower bound for each row φ, (C,); -inf when not a number."""
+        scores = np.empty(len(phis))
+        score_candidates(
+            np.ascontiguousarray(phis),
+            n_components,
+            self.inputs,
+            self.alpha,
+            self.hyperparameters,
+            self.bounds,
+            self.penalties,
+            scores,
+        )
+        return scores
 
     def penalty(self, mixture: GaussianMixture) -> float:
         """The penalty alone."""

@@ -7,10 +7,9 @@ training points drawn by their value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparing.linear_algebra import Array
 from sparing.surrogate.gaussian_process import TrainingSet
@@ -26,6 +25,30 @@ SCALE_JITTER, LENGTH_JITTER, WEIGHT_JITTER = 0.5, 0.25, 1.0
 SPLIT_JITTER = 0.5
 
 
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """C mixtures: weights (C, K), means (C, K, D), scales (C, K), lengths (C, D)."""
+
+    weights: Array
+    means: Array
+    scales: Array
+    lengths: Array
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def mixture(self, index: int) -> GaussianMixture:
+        """One of them, with mean(λ²) = 1."""
+        parts = (self.weights, self.means, self.scales, self.lengths)
+        return normalised(GaussianMixture(*(part[index] for part in parts)))
+
+    def parameters(self) -> Array:
+        """φ of each, (C, K D + 2 K + D); see parameterisation.py."""
+        flat = self.means.reshape(len(self), -1)
+        logs = (np.log(part) for part in (self.scales, self.lengths, self.weights))
+        return np.hstack([flat, *logs])
+
+
 def candidate_mixtures(
     mixture: GaussianMixture,
     training: TrainingSet,
@@ -35,92 +58,94 @@ def candidate_mixtures(
     n_candidates: int,
     equal_weights: bool,
     generator: np.random.Generator,
-) -> Iterator[GaussianMixture]:
+) -> Candidates:
     """The same density with n_components components, then n_candidates - 1 variations."""
     n_new = n_components - mixture.n_components
     if n_new < 0:
         raise ValueError(f"cannot shrink {mixture.n_components} components to {n_components}")
-    yield _finish(_split(mixture, n_new, 0.0, generator), equal_weights)
-    for _ in range(n_candidates - 1):
-        grown = _split(mixture, n_new, SPLIT_JITTER, generator)
-        if generator.random() < settings.data_fraction:
-            grown = _move_to_data(grown, n_new, training, generator)
-        yield _finish(_jitter(grown, generator), equal_weights)
+    distances = np.full(n_candidates, SPLIT_JITTER)
+    distances[0] = 0.0
+    weights, means, scales = _split(mixture, n_new, distances, generator)
+    lengths = np.tile(mixture.lengths, (n_candidates, 1))
+    to_data = generator.random(n_candidates) < settings.data_fraction
+    to_data[0] = False
+    rows = np.flatnonzero(to_data)
+    if rows.size:
+        means[rows], scales[rows] = _moved_to_data(
+            means[rows], scales[rows], n_new, training, generator
+        )
+    _jitter(weights, means, scales, lengths, generator)
+    if equal_weights:
+        weights[:] = 1.0
+    weights /= weights.sum(axis=1, keepdims=True)
+    return Candidates(weights, means, scales, lengths)
 
 
 def _split(
-    mixture: GaussianMixture, n_new: int, distance: float, generator: np.random.Generator
-) -> GaussianMixture:
-    """Split n_new randomly chosen components in two, distance sds apart; new ones come last."""
-    weights, means = mixture.weights.copy(), mixture.means.copy()
-    scales = mixture.scales
-    for _ in range(n_new):
-        parent = int(generator.integers(weights.size))
-        sd = distance * scales[parent] * mixture.lengths
-        offset = sd * generator.standard_normal(mixture.dimension)
-        weights = np.append(weights, weights[parent] / 2.0)
-        weights[parent] /= 2.0
-        means = np.vstack([means, means[parent] - offset])
-        means[parent] += offset
-        scales = np.append(scales, scales[parent])
-    return GaussianMixture(weights, means, scales, mixture.lengths)
+    mixture: GaussianMixture, n_new: int, distances: Array, generator: np.random.Generator
+) -> tuple[Array, Array, Array]:
+    """Split n_new random components of each candidate, distances (C,) sds apart; new ones last."""
+    n_candidates, n_old = distances.size, mixture.n_components
+    shape = n_candidates, n_old + n_new
+    weights, scales = np.empty(shape), np.empty(shape)
+    means = np.empty((*shape, mixture.dimension))
+    weights[:, :n_old], scales[:, :n_old] = mixture.weights, mixture.scales
+    means[:, :n_old] = mixture.means
+    rows = np.arange(n_candidates)
+    for new in range(n_old, n_old + n_new):
+        parent = generator.integers(new, size=n_candidates)
+        sd = (distances * scales[rows, parent])[:, None] * mixture.lengths
+        offset = sd * generator.standard_normal(sd.shape)
+        weights[rows, parent] /= 2.0
+        weights[:, new] = weights[rows, parent]
+        means[:, new] = means[rows, parent] - offset
+        means[rows, parent] += offset
+        scales[:, new] = scales[rows, parent]
+    return weights, means, scales
 
 
-def _jitter(mixture: GaussianMixture, generator: np.random.Generator) -> GaussianMixture:
-    """Jitter, rescale and reweight every component, all by one random amplitude."""
-    amplitude = _log_uniform(SMALLEST_JITTER, LARGEST_JITTER, generator)
-    n_components, dimension = mixture.means.shape
-    moves = generator.standard_normal((n_components, dimension))
-    means = mixture.means + amplitude * mixture.scales[:, None] * mixture.lengths * moves
-    scales = mixture.scales * np.exp(
-        SCALE_JITTER * amplitude * generator.standard_normal(n_components)
-    )
-    lengths = mixture.lengths * np.exp(
-        LENGTH_JITTER * amplitude * generator.standard_normal(dimension)
-    )
-    weights = mixture.weights * np.exp(
-        WEIGHT_JITTER * amplitude * generator.standard_normal(n_components)
-    )
-    return GaussianMixture(weights / weights.sum(), means, scales, lengths)
+def _jitter(
+    weights: Array, means: Array, scales: Array, lengths: Array, generator: np.random.Generator
+) -> None:
+    """Jitter, rescale and reweight all but the first candidate, each by one random amplitude."""
+    amplitude = _log_uniform(SMALLEST_JITTER, LARGEST_JITTER, len(weights), generator)
+    amplitude[0] = 0.0
+    a = amplitude[:, None]
+    sd = (a * scales)[:, :, None] * lengths[:, None, :]
+    means += sd * generator.standard_normal(means.shape)
+    scales *= np.exp(SCALE_JITTER * a * generator.standard_normal(scales.shape))
+    lengths *= np.exp(LENGTH_JITTER * a * generator.standard_normal(lengths.shape))
+    weights *= np.exp(WEIGHT_JITTER * a * generator.standard_normal(weights.shape))
 
 
-def _move_to_data(
-    mixture: GaussianMixture, n_new: int, training: TrainingSet, generator: np.random.Generator
-) -> GaussianMixture:
-    """Move the n_new last components, and sometimes more, to training points of high value."""
-    n_components = mixture.n_components
-    n_moved = int(generator.integers(max(n_new, 1), n_components + 1))
-    kept_last = np.arange(n_components) >= n_components - n_new
-    order = np.lexsort((generator.random(n_components), ~kept_last))
-    moved = order[:n_moved]
-    means = mixture.means.copy()
-    means[moved] = training.inputs[_draw_points(training.values, n_moved, generator)]
-    scales = mixture.scales.copy()
-    scales[moved] = np.median(mixture.scales) * _log_uniform(0.5, 2.0, generator)
-    return GaussianMixture(mixture.weights, means, scales, mixture.lengths)
+def _moved_to_data(
+    means: Array,
+    scales: Array,
+    n_new: int,
+    training: TrainingSet,
+    generator: np.random.Generator,
+) -> tuple[Array, Array]:
+    """Each candidate's n_new last components, and often more, moved to points of high value.
 
-
-def _draw_points(values: Array, n_points: int, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Indices of n_points training points, probability ∝ exp(value / temperature).
-
-    Without replacement while there are enough points (the largest of values plus Gumbel noise).
+    Points are drawn with probability ∝ exp(value / temperature) and, while there are enough,
+    without replacement: the largest of value / temperature plus Gumbel noise.
     """
-    temperature = _log_uniform(1.0, 10.0, generator)
-    tempered = (values - values.max()) / temperature
-    if n_points > values.size:
-        probabilities = np.exp(tempered)
-        probabilities /= probabilities.sum()
-        return generator.choice(values.size, size=n_points, p=probabilities)
-    noisy = tempered + generator.gumbel(size=values.size)
-    return np.argpartition(-noisy, n_points - 1)[:n_points]
+    n_candidates, n_components = scales.shape
+    n_moved = generator.integers(max(n_new, 1), n_components + 1, size=n_candidates)
+    new = np.arange(n_components) >= n_components - n_new
+    order = np.argsort(generator.random(scales.shape) - new, axis=1)  # the new ones come first
+    rank = np.argsort(order, axis=1)
+    temperature = _log_uniform(1.0, 10.0, n_candidates, generator)
+    depth = (training.values - training.values.max()) / temperature[:, None]
+    points = np.argsort(-depth - generator.gumbel(size=depth.shape), axis=1)
+    chosen = np.take_along_axis(points, rank % training.n_points, axis=1)
+    size = np.median(scales, axis=1) * _log_uniform(0.5, 2.0, n_candidates, generator)
+    moved = rank < n_moved[:, None]
+    return (
+        np.where(moved[:, :, None], training.inputs[chosen], means),
+        np.where(moved, size[:, None], scales),
+    )
 
 
-def _finish(mixture: GaussianMixture, equal_weights: bool) -> GaussianMixture:
-    if equal_weights:
-        weights = np.full(mixture.n_components, 1.0 / mixture.n_components)
-        mixture = GaussianMixture(weights, mixture.means, mixture.scales, mixture.lengths)
-    return normalised(mixture)
-
-
-def _log_uniform(low: float, high: float, generator: np.random.Generator) -> float:
-    return float(np.exp(generator.uniform(np.log(low), np.log(high))))
+def _log_uniform(low: float, high: float, size: int, generator: np.random.Generator) -> Array:
+    return np.exp(generator.uniform(np.log(low), np.log(high), size=size))

@@ -1,0 +1,240 @@
+"""Fitting and sampling the hyperparameters with the mean function integrated out (collapsed.py).
+
+The maximum of log p(theta | y) is climbed to by L-BFGS-B in D + 2 dimensions. Samples come from
+importance resampling: candidates from a Student-t around the maximum with the inverse Hessian for
+scale, weighted by the posterior; for each one kept the mean function is drawn given it. A few dozen
+likelihoods thus give samples that are independent, where a chain of coordinate-wise slice moves
+needs thousands (docs/decisions/0009).
+
+Notation (D dimensions)
+    theta    [log ell_1..D, log sigma_f, log sigma_obs], (D + 2,)
+    psi      all hyperparameters, (3D + 3,)
+    H        Hessian of -log p(theta | y) at the maximum
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from sparing.linear_algebra import Array
+from sparing.surrogate.collapsed import Collapsed, CollapsedPosterior
+from sparing.surrogate.hyperparameters import (
+    HyperparameterPrior,
+    SurrogateSettings,
+    high_posterior_density_set,
+)
+from sparing.surrogate.training_set import TrainingSet
+
+# Stands in for a value that overflowed: large, yet safe in the line search's arithmetic.
+HUGE_OBJECTIVE = 1e100
+# Nats, and projected gradient, at which the ascent stops: hyperparameters matter to two digits.
+RELATIVE_TOLERANCE = 1e-7
+GRADIENT_TOLERANCE = 1e-2
+MAX_EVALUATIONS = 100
+# Spread of random starting points about the guesses, in the logarithms that theta holds.
+PERTURBATION = 1.0
+# Step of the finite differences of the gradient that give H.
+DIFFERENCE_STEP = 1e-3
+# Entries this close to a bound they are pressed against are not sampled but stay there.
+AT_BOUND = 1e-6
+# SD to which a direction that the data leave open is limited: a factor of e^1.5 in a scale.
+LARGEST_SD = 1.5
+# Degrees of freedom of the candidates' distribution: heavier tails than a normal, as
+# importance sampling wants.
+CANDIDATE_FREEDOM = 6.0
+
+
+def train(
+    training: TrainingSet,
+    prior: HyperparameterPrior,
+    settings: SurrogateSettings,
+    n_samples: int | None,
+    generator: np.random.Generator,
+    previous: Array | None = None,
+) -> Array:
+    """Samples of psi, (n_samples, 3D + 3), or with None the best psi, (1, 3D + 3).
+
+    previous: earlier samples, (S0, 3D + 3). The values' maximum must be zero.
+    """
+    posterior = CollapsedPosterior(training, prior)
+    guesses = _guesses(training, posterior.prior, settings.hpd_fraction)
+    n_starts = settings.n_map_starts
+    if previous is not None:
+        earlier = previous[:, : posterior.n_covariance]
+        guesses += [*earlier, earlier.mean(axis=0)]
+        n_starts = 1  # the optimum has hardly moved
+    maximum = _maximise(posterior, guesses, settings.n_random_starts, n_starts, generator)
+    if n_samples is None:
+        return maximum.with_mean(maximum.found.mean)[None, :]
+    return _sample(posterior, maximum, n_samples, settings.n_weighted_candidates, generator)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """A theta and the collapsed posterior there."""
+
+    theta: Array
+    found: Collapsed
+
+    def with_mean(self, mean: Array) -> Array:
+        """psi, (3D + 3,), with the given mean function, (2D + 1,)."""
+        return np.concatenate([self.theta, mean])
+
+
+def _maximise(
+    posterior: CollapsedPosterior,
+    guesses: list[Array],
+    n_random: int,
+    n_starts: int,
+    generator: np.random.Generator,
+) -> Evaluated:
+    """Climb from the best of the guesses (theta each) and of perturbations of them."""
+    prior = posterior.prior
+    chosen = generator.integers(len(guesses), size=n_random)
+    steps = PERTURBATION * generator.standard_normal((n_random, posterior.n_covariance))
+    perturbed = [guesses[c] + step for c, step in zip(chosen, steps, strict=True)]
+    thetas = [prior.clip(theta) for theta in guesses + perturbed]
+    scored = sorted((-_finite(posterior.at(theta).value), i) for i, theta in enumerate(thetas))
+    risen = [_climb(posterior, thetas[i]) for _, i in scored[:n_starts]]
+    return max(risen, key=lambda maximum: maximum.found.value)
+
+
+def _climb(posterior: CollapsedPosterior, start: Array) -> Evaluated:
+    prior = posterior.prior
+
+    def objective(theta: Array) -> tuple[float, Array]:
+        found, gradient = posterior.with_gradient(prior.clip(theta))
+        if math.isfinite(found.value) and np.isfinite(gradient).all():
+            return -found.value, -gradient
+        return HUGE_OBJECTIVE, np.zeros_like(gradient)
+
+    result = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.column_stack([prior.lower, prior.upper]),
+        options={
+            "maxfun": MAX_EVALUATIONS,
+            "ftol": RELATIVE_TOLERANCE,
+            "gtol": GRADIENT_TOLERANCE,
+        },
+    )
+    theta = prior.clip(np.asarray(result.x))
+    return Evaluated(theta, posterior.at(theta))
+
+
+def _sample(
+    posterior: CollapsedPosterior,
+    maximum: Evaluated,
+    n_samples: int,
+    n_candidates: int,
+    generator: np.random.Generator,
+) -> Array:
+    """Samples of psi, (n_samples, 3D + 3)."""
+    free, root = _laplace(posterior, maximum.theta)
+    chosen = [maximum] * n_samples
+    if free.size:
+        candidates, log_weights = _candidates(
+            posterior, maximum, free, root, n_candidates, generator
+        )
+        if candidates:
+            weights = _tempered_weights(log_weights, n_samples)
+            positions = (np.arange(n_samples) + generator.random()) / n_samples
+            indices = np.searchsorted(np.cumsum(weights), positions)
+            chosen = [candidates[min(i, len(candidates) - 1)] for i in indices]
+    return np.array([each.with_mean(posterior.draw_mean(each.found, generator)) for each in chosen])
+
+
+def _laplace(posterior: CollapsedPosterior, theta: Array) -> tuple[NDArray[np.intp], Array]:
+    """Indices of the entries that vary, and a root of their covariance: S S^T = H^-1 there."""
+    prior = posterior.prior
+    gradient = posterior.with_gradient(theta)[1]
+    held = ((theta <= prior.lower + AT_BOUND) & (gradient < 0.0)) | (
+        (theta >= prior.upper - AT_BOUND) & (gradient > 0.0)
+    )
+    free = np.flatnonzero(~held)
+    hessian = np.empty((free.size, free.size))
+    for row, index in enumerate(free):
+        moved = theta.copy()
+        step = DIFFERENCE_STEP
+        if theta[index] + step > prior.upper[index]:
+            step = -step
+        moved[index] += step
+        hessian[row] = (gradient - posterior.with_gradient(moved)[1])[free] / step
+    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
+    sd = 1.0 / np.sqrt(np.maximum(values, 1.0 / LARGEST_SD**2))
+    return free, vectors * sd
+
+
+def _candidates(
+    posterior: CollapsedPosterior,
+    maximum: Evaluated,
+    free: NDArray[np.intp],
+    root: Array,
+    n_candidates: int,
+    generator: np.random.Generator,
+) -> tuple[list[Evaluated], Array]:
+    """Student-t draws around the maximum that lie within the bounds, and their log weights."""
+    dimension = root.shape[0]
+    nu = CANDIDATE_FREEDOM
+    normals = generator.standard_normal((n_candidates, dimension))
+    stretch = np.sqrt(nu / generator.chisquare(nu, size=n_candidates))
+    shifts = normals * stretch[:, None]
+    thetas = np.tile(maximum.theta, (n_candidates, 1))
+    thetas[:, free] += shifts @ root.T
+    squared = (shifts * shifts).sum(axis=1)
+    log_proposal = -0.5 * (nu + dimension) * np.log1p(squared / nu)
+    candidates, log_weights = [], []
+    for theta, log_density in zip(thetas, log_proposal, strict=True):
+        if not math.isfinite(posterior.prior.log_density(theta)):
+            continue
+        found = posterior.at(theta)
+        if math.isfinite(found.value):
+            candidates.append(Evaluated(theta, found))
+            log_weights.append(found.value - log_density)
+    return candidates, np.array(log_weights)
+
+
+def _tempered_weights(log_weights: Array, n_samples: int) -> Array:
+    """Weights to the first power in 1, 0.8, 0.64, ... with n_samples effective candidates.
+
+    A few dozen candidates cannot cover a skewed posterior in ten dimensions; wider samples are
+    better than one sample many times.
+    """
+    shifted = log_weights - log_weights.max()
+    wanted = min(n_samples, 0.5 * log_weights.size)
+    power = 1.0
+    while True:
+        weights = np.exp(power * shifted)
+        weights /= weights.sum()
+        if 1.0 / float(weights @ weights) >= wanted:
+            return weights
+        power *= 0.8
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else -HUGE_OBJECTIVE
+
+
+def _guesses(training: TrainingSet, prior: HyperparameterPrior, fraction: float) -> list[Array]:
+    """theta with ell from the prior or from the spread of the best points, and sigma_f from
+    the spread of their values or a tenth of it: a quadratic explains most of a log density.
+    """
+    dimension = training.dimension
+    inputs, values = high_posterior_density_set(training, fraction)
+    spread = max(float(np.std(values)), 1e-2)
+    lengths = prior.location[:dimension]
+    inner = np.log(np.maximum(inputs.std(axis=0), 1e-3 * np.exp(lengths)))
+    guesses = []
+    for log_lengths in (lengths, inner):
+        for scale in (spread, 0.1 * spread):
+            theta = prior.location.copy()
+            theta[:dimension], theta[dimension] = log_lengths, math.log(scale)
+            guesses.append(theta)
+    return guesses
