@@ -5,16 +5,33 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
-from benchmarks import batch_efficiency, durability, faults, killed_runs, wall_time
+from benchmarks import batch_efficiency, durability, faults, killed_runs, profile, wall_time
 from benchmarks.errors import BenchmarkError
-from benchmarks.methods import METHODS
+from benchmarks.figures.command import FIGURES, write_figures
+from benchmarks.figures.recorded_runs import Source
+from benchmarks.methods import METHODS, SAMPLERS
 from benchmarks.methods.pyvbmc_method import REQUIREMENT, create_environment
+from benchmarks.problems import load_problem
 from benchmarks.random_problems import Budget
 from benchmarks.robustness import run_robustness
-from benchmarks.run import Campaign, run_campaign
+from benchmarks.run import (
+    FEW_SEEDS,
+    MANY_SEEDS,
+    SMALL_DIMENSION,
+    Campaign,
+    run_campaign,
+)
 from benchmarks.table import markdown_table
+from benchmarks.versus import campaign as versus
+from benchmarks.versus.report import write_report
+
+DATA_HELP = (
+    "what was published: a file like synthetic_problems.json, or the directory that holds it; the "
+    "recorded cells of the neuronal model are in neuron/ there or beside the file"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,12 +45,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    names = Campaign.__dataclass_fields__
-    return int(run_campaign(Campaign(**{name: getattr(options, name) for name in names})) > 0)
+    return int(run_campaign(_campaign(options)) > 0)
+
+
+def _versus(options: argparse.Namespace) -> int:
+    methods = dict.fromkeys([versus.METHOD, versus.BASELINE, *options.methods])
+    return int(versus.run_versus(replace(_campaign(options), methods=list(methods))) > 0)
+
+
+def _campaign(options: argparse.Namespace) -> Campaign:
+    """A campaign from the options that are named like its fields."""
+    names = [field.name for field in fields(Campaign)]
+    return Campaign(**{name: getattr(options, name) for name in names if hasattr(options, name)})
+
+
+def _versus_report(options: argparse.Namespace) -> int:
+    print(write_report(options.directory, options.method, options.baseline))
+    return 0
+
+
+def _profile(options: argparse.Namespace) -> int:
+    problem = load_problem(options.problem, options.data)
+    print(
+        profile.profile_text(
+            profile.profile(problem, options.evaluations, options.seed, options.top), options.window
+        )
+    )
+    if options.cold:
+        print(profile.compile_text())
+    return 0
 
 
 def _table(options: argparse.Namespace) -> int:
     print(markdown_table(options.directory))
+    return 0
+
+
+def _figures(options: argparse.Namespace) -> int:
+    source = Source(options.directory, options.data, options.control_seeds, options.jobs)
+    write_figures(source, options.out or options.directory, options.only)
     return 0
 
 
@@ -87,16 +137,109 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--methods", nargs="+", required=True, choices=list(METHODS))
     run.add_argument("--seeds", type=_positive, default=5, help="seeds 1..SEEDS (default 5)")
     run.add_argument("--jobs", type=_positive, default=1, help="runs at a time")
-    run.add_argument("--data", type=Path, help="JSON file with the published problems")
-    run.add_argument("--out", type=Path, required=True, help="directory of the results")
-    run.add_argument("--budget", type=_positive, help="evaluations; default 50 (D + 2)")
-    run.add_argument("--timeout", type=float, help="seconds a run may take")
-    run.add_argument("--pyvbmc-python", type=Path, help="Python of the PyVBMC environment")
-    run.add_argument("--retry-failed", action="store_true", help="run failed ones again")
+    run.add_argument("--core", type=int, help="core that every run is pinned to (default: none)")
+    _add_campaign_options(run)
+
+    versus_run = commands.add_parser(
+        "versus",
+        help="sparing and PyVBMC in turns on one core; resumes where it stopped",
+        description="Run sparing and PyVBMC (and the methods added) in turns, one run at a time "
+        "on one core. 'versus-report' makes tables and plots of the result.",
+    )
+    versus_run.set_defaults(command=_versus)
+    versus_run.add_argument(
+        "--problems",
+        nargs="+",
+        default=versus.HEADLINE_PROBLEMS,
+        metavar="NAME",
+        help="default: " + " ".join(versus.HEADLINE_PROBLEMS),
+    )
+    versus_run.add_argument(
+        "--methods",
+        nargs="+",
+        default=[],
+        choices=list(METHODS),
+        metavar="METHOD",
+        help=f"methods besides {versus.METHOD} and {versus.BASELINE}: " + ", ".join(METHODS),
+    )
+    versus_run.add_argument(
+        "--seeds",
+        type=_positive,
+        help=f"seeds 1..SEEDS (default {MANY_SEEDS}, and {FEW_SEEDS} above D = {SMALL_DIMENSION})",
+    )
+    versus_run.add_argument(
+        "--core",
+        type=int,
+        default=versus.default_core(),
+        help="core that every run is pinned to (default: the last one)",
+    )
+    _add_campaign_options(versus_run)
+
+    versus_table = commands.add_parser(
+        "versus-report", help="tables and plots of one method against another"
+    )
+    versus_table.set_defaults(command=_versus_report)
+    versus_table.add_argument("directory", type=Path, help="the --out of 'versus' or 'run'")
+    for role, name in (("method", versus.METHOD), ("baseline", versus.BASELINE)):
+        versus_table.add_argument(
+            f"--{role}",
+            default=name,
+            choices=list(METHODS),
+            metavar="METHOD",
+            help=f"default {name}",
+        )
+
+    profiling = commands.add_parser(
+        "profile",
+        help="where sparing's own time goes",
+        description="One run of sparing that ends only with its budget, on a target that costs "
+        "nothing.",
+    )
+    profiling.set_defaults(command=_profile)
+    profiling.add_argument("--problem", default="lumpy-6", metavar="NAME")
+    profiling.add_argument("--evaluations", type=_positive, default=120)
+    profiling.add_argument("--seed", type=int, default=1)
+    profiling.add_argument("--data", type=Path, help=DATA_HELP)
+    profiling.add_argument(
+        "--window", type=_positive, default=50, help="evaluations per line of the time table"
+    )
+    profiling.add_argument(
+        "--cold", action="store_true", help="also the time to compile with an empty cache"
+    )
+    profiling.add_argument(
+        "--top", type=_positive, metavar="N", help="also the N functions that take most time"
+    )
 
     table = commands.add_parser("table", help="print the medians of a campaign as markdown")
     table.set_defaults(command=_table)
     table.add_argument("directory", type=Path)
+
+    figures = commands.add_parser(
+        "figures",
+        help="draw the paper's figures from the runs of a campaign",
+        description="Draw the paper's figures from recorded runs. What a campaign does not record "
+        "(posteriors, draws from exact ones, the control experiment) is run once and kept in its "
+        "directory.",
+    )
+    figures.set_defaults(command=_figures)
+    figures.add_argument("directory", type=Path, help="the --out of 'run' or 'versus'")
+    figures.add_argument("--out", type=Path, help="directory of the pictures (default: the same)")
+    figures.add_argument("--data", type=Path, help=DATA_HELP)
+    figures.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        choices=list(FIGURES),
+        metavar="NAME",
+        help="some of: " + ", ".join(FIGURES),
+    )
+    figures.add_argument(
+        "--control-seeds",
+        type=_positive,
+        default=Source.control_seeds,
+        help=f"runs of the control experiment per problem (default {Source.control_seeds})",
+    )
+    figures.add_argument("--jobs", type=_positive, default=1, help="of those runs at a time")
 
     environment = commands.add_parser("pyvbmc-env", help=f"create a venv with {REQUIREMENT}")
     environment.set_defaults(command=_environment)
@@ -110,14 +253,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     batch.add_argument("--seeds", type=_positive, default=5)
     batch.add_argument("--jobs", type=_positive, default=1)
-    batch.add_argument("--data", type=Path, help="JSON file with the published problems")
+    batch.add_argument("--data", type=Path, help=DATA_HELP)
     batch.add_argument("--out", type=Path, required=True, help="directory of the results")
 
     fault = commands.add_parser("faults", help="each kind of fault at one evaluation in ten")
     fault.set_defaults(command=_faults)
     fault.add_argument("--problem", default="lumpy-2")
     fault.add_argument("--seeds", type=_positive, default=5)
-    fault.add_argument("--data", type=Path, help="JSON file with the published problems")
+    fault.add_argument("--data", type=Path, help=DATA_HELP)
 
     killed = commands.add_parser("killed-runs", help="whole runs, killed and resumed")
     killed.set_defaults(command=_killed_runs)
@@ -134,7 +277,7 @@ def _parser() -> argparse.ArgumentParser:
     wall.add_argument("--workers", type=_positive, default=8)
     wall.add_argument("--evaluations", type=_positive, default=120)
     wall.add_argument("--seconds", type=float, default=1.0, help="the target sleeps so long")
-    wall.add_argument("--data", type=Path, help="JSON file with the published problems")
+    wall.add_argument("--data", type=Path, help=DATA_HELP)
 
     robustness = commands.add_parser("robustness", help="sparing on many random problems")
     robustness.set_defaults(command=_robustness)
@@ -145,6 +288,29 @@ def _parser() -> argparse.ArgumentParser:
     robustness.add_argument("--timeout", type=float, default=600.0, help="seconds: a hang")
     robustness.add_argument("--out", type=Path, help="JSONL file for every outcome")
     return parser
+
+
+def _add_campaign_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, help=DATA_HELP)
+    parser.add_argument("--out", type=Path, required=True, help="directory of the results")
+    parser.add_argument("--budget", type=_positive, help="evaluations; default 50 (D + 2)")
+    parser.add_argument(
+        "--sampler-budget",
+        type=_positive,
+        default=Campaign.sampler_budget,
+        help=f"evaluations of {' and '.join(SAMPLERS)} (default {Campaign.sampler_budget})",
+    )
+    parser.add_argument("--timeout", type=float, help="seconds a run may take")
+    parser.add_argument("--pyvbmc-python", type=Path, help="Python of the PyVBMC environment")
+    parser.add_argument("--retry-failed", action="store_true", help="run failed ones again")
+    parser.add_argument(
+        "--redo",
+        nargs="+",
+        default=[],
+        choices=list(METHODS),
+        metavar="METHOD",
+        help="run these methods' recorded runs again, as after a change of the code",
+    )
 
 
 def _positive(text: str) -> int:

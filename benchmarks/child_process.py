@@ -34,16 +34,19 @@ def call(
     request: Mapping[str, Any],
     timeout: float | None,
     interpreter: Path | None = None,
+    core: int | None = None,
 ) -> dict[str, Any]:
-    """Run ``python -m module ANSWER`` with the request on stdin; return what it wrote to ANSWER.
+    """Run ``python -m module ANSWER [CORE]`` with the request on stdin; return the answer.
 
-    The answer goes through a file since libraries print to stdout as they please.
+    The answer goes through a file since libraries print to stdout as they please. With a core the
+    child runs on that one alone.
     """
     with tempfile.TemporaryDirectory() as directory:
         answer = Path(directory) / "answer.json"
+        pinning = [] if core is None else [str(core)]
         try:
             done = subprocess.run(
-                [str(interpreter or sys.executable), "-m", module, str(answer)],
+                [str(interpreter or sys.executable), "-m", module, str(answer), *pinning],
                 input=json.dumps(request),
                 capture_output=True,
                 text=True,
@@ -63,6 +66,13 @@ def call(
 
 
 def answer_request(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """The child's side: apply work to the request on stdin and write the answer file."""
-    answer = work(json.loads(sys.stdin.read()))
-    Path(sys.argv[1]).write_text(json.dumps(answer))
+    """The child's side: pin itself, apply work to the request on stdin, write the answer file."""
+    path, *pinning = sys.argv[1:]
+    if pinning:
+        os.sched_setaffinity(0, {int(pinning[0])})
+    Path(path).write_text(json.dumps(work(json.loads(sys.stdin.read()))))
+
+
+def usable_cores() -> list[int]:
+    """Cores a child can be pinned to; none where the system has no such call."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.errors import BenchmarkError
 
 FILE_NAME = "runs.jsonl"
+FORGOTTEN = "forgotten"  # status of a line that takes a run's earlier lines back
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,12 @@ class RunFile:
                 raise BenchmarkError(f"{self.path}, line {number} is not a record") from None
             key = RunKey(*(record[name] for name in ("problem", "method", "seed", "budget")))
             records[key] = record
-        return records
+        return {key: item for key, item in records.items() if item["status"] != FORGOTTEN}
+
+    def forget(self, keys: Iterable[RunKey]) -> None:
+        """Take runs back, so that they are done again; an interruption does not undo it."""
+        for key in keys:
+            self.append(key, {"status": FORGOTTEN})
 
     def append(self, key: RunKey, outcome: Mapping[str, Any]) -> None:
         """Add one record, on disk when this returns."""

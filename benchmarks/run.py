@@ -11,13 +11,17 @@ from typing import Any, TypeVar
 
 from benchmarks import child_process
 from benchmarks.errors import BenchmarkError
-from benchmarks.methods import find_method
+from benchmarks.methods import SAMPLERS, find_method
 from benchmarks.methods.base import Environment
 from benchmarks.problems import load_problem
+from benchmarks.problems.base import BenchmarkProblem
 from benchmarks.records import RunFile, RunKey
 
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
+
+MANY_SEEDS, FEW_SEEDS = 10, 5
+SMALL_DIMENSION = 6  # many seeds up to it
 
 
 @dataclass(frozen=True)
@@ -26,31 +30,35 @@ class Campaign:
 
     problems: Sequence[str]
     methods: Sequence[str]
-    seeds: int  # seeds 1..seeds
-    jobs: int
     out: Path
+    seeds: int | None = None  # seeds 1..seeds; None: 10 up to D = 6, 5 above
+    jobs: int = 1
     data: Path | None = None
     budget: int | None = None  # None: the paper's 50 (D + 2)
+    sampler_budget: int = 300_000  # of MCMC and nested sampling
     timeout: float | None = None  # seconds a run may take
+    core: int | None = None  # every run on this core alone
     pyvbmc_python: Path | None = None
     retry_failed: bool = False
+    redo: Sequence[str] = ()  # methods whose recorded runs are done again
 
 
 def run_campaign(campaign: Campaign, report: Callable[[str], None] = print) -> int:
     """Run what is not recorded yet; return how many runs failed."""
-    keys = _keys(campaign)
+    keys = keys_of(campaign)
     file = RunFile(campaign.out)
+    file.forget(key for key in file.read() if key in keys and key.method in campaign.redo)
     done = file.read()
     if campaign.retry_failed:
         done = {key: record for key, record in done.items() if record["status"] == "ok"}
     pending = [key for key in keys if key not in done]
     report(f"{len(pending)} runs to do, {len(keys) - len(pending)} already in {file.path}")
     failures = 0
-    progress = Progress(total=sum(key.budget for key in pending), jobs=campaign.jobs)
+    progress = Progress(total=sum(map(_work, pending)), jobs=campaign.jobs)
     for key, outcome in run_parallel(lambda key: _perform(key, campaign), pending, campaign.jobs):
         file.append(key, outcome)
         failures += outcome["status"] != "ok"
-        progress.advance(key.budget, outcome["seconds"])
+        progress.advance(_work(key), outcome["seconds"])
         report(f"{_summary(key, outcome)}  ({progress.time_left()} left)")
     return failures
 
@@ -89,24 +97,54 @@ class Progress:
         return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
 
 
-def _keys(campaign: Campaign) -> list[RunKey]:
-    """Every run asked for, checked before the first one starts."""
+def keys_of(campaign: Campaign) -> list[RunKey]:
+    """Every run asked for, checked before the first one starts.
+
+    Seeds are outermost and methods innermost: every cell of the table fills evenly, and methods
+    that are compared take turns.
+    """
+    _check(campaign)
+    problems = {name: load_problem(name, campaign.data) for name in campaign.problems}
+    seeds = {
+        name: campaign.seeds or (MANY_SEEDS if problem.dimension <= SMALL_DIMENSION else FEW_SEEDS)
+        for name, problem in problems.items()
+    }
+    return [
+        RunKey(name, method, seed, _budget(campaign, method, problem))
+        for seed in range(1, max(seeds.values()) + 1)
+        for name, problem in problems.items()
+        if seed <= seeds[name]
+        for method in campaign.methods
+    ]
+
+
+def _check(campaign: Campaign) -> None:
     for name in campaign.methods:
         if find_method(name).environment is Environment.PYVBMC and campaign.pyvbmc_python is None:
             raise BenchmarkError(
                 f"{name} needs --pyvbmc-python PATH: the Python of an environment made by "
                 "'python -m benchmarks pyvbmc-env DIR'"
             )
-    budgets = {
-        name: campaign.budget or load_problem(name, campaign.data).budget
-        for name in campaign.problems
-    }
-    return [
-        RunKey(problem, method, seed, budgets[problem])
-        for seed in range(1, campaign.seeds + 1)  # seeds outermost: every cell fills evenly
-        for problem in campaign.problems
-        for method in campaign.methods
-    ]
+    for name in campaign.redo:
+        if name not in campaign.methods:
+            raise BenchmarkError(f"--redo {name}: it is not one of the methods to run")
+    if campaign.core is None:
+        return
+    cores = child_process.usable_cores()
+    if campaign.core not in cores:
+        known = ", ".join(map(str, cores)) or "none: this system cannot pin a process"
+        raise BenchmarkError(f"--core {campaign.core} cannot be used (usable: {known})")
+    if campaign.jobs > 1:
+        raise BenchmarkError("--core puts every run on one core: leave --jobs at 1")
+
+
+def _budget(campaign: Campaign, method: str, problem: BenchmarkProblem) -> int:
+    return campaign.sampler_budget if method in SAMPLERS else campaign.budget or problem.budget
+
+
+def _work(key: RunKey) -> float:
+    """In evaluations of a method that models the target; a sampler's cost a thousandth."""
+    return key.budget / (1000 if key.method in SAMPLERS else 1)
 
 
 def _perform(key: RunKey, campaign: Campaign) -> dict[str, Any]:
@@ -116,7 +154,9 @@ def _perform(key: RunKey, campaign: Campaign) -> dict[str, Any]:
     request = {**vars(key), "data": str(campaign.data.resolve()) if campaign.data else None}
     began = time.perf_counter()
     try:
-        outcome = child_process.call("benchmarks.worker", request, campaign.timeout, interpreter)
+        outcome = child_process.call(
+            "benchmarks.worker", request, campaign.timeout, interpreter, campaign.core
+        )
     except child_process.ChildError as error:
         outcome = {"status": "failed", "reason": str(error), "traceback": error.details}
     return {**outcome, "seconds": time.perf_counter() - began}
@@ -133,4 +173,4 @@ def _summary(key: RunKey, outcome: dict[str, Any]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.3g}"
+    return "none" if value is None else f"{value:.3g}"

@@ -6,9 +6,16 @@ Only this module turns a method's estimate into errors, so every method is judge
 from __future__ import annotations
 
 import math
+import sys
 import traceback
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+try:
+    import resource
+except ImportError:  # there is none on Windows
+    resource = None
 
 from benchmarks.child_process import answer_request
 from benchmarks.methods import find_method
@@ -16,6 +23,22 @@ from benchmarks.methods.base import Estimate, LibraryClock, Snapshot
 from benchmarks.metrics import gskl, lml_error, mmtv
 from benchmarks.problems import load_problem
 from benchmarks.problems.base import Array, BenchmarkProblem
+
+# Beyond it no time per evaluation is kept: a sampler's are a hundred thousand, and alike.
+MAX_TIMED_EVALUATIONS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class TimedTarget:
+    """The log joint, noting the library's CPU seconds before each evaluation."""
+
+    problem: BenchmarkProblem
+    clock: LibraryClock
+    cpu_before: list[float] = field(default_factory=list)
+
+    def __call__(self, x: Array) -> float:
+        self.cpu_before.append(self.clock.cpu)
+        return self.problem.log_joint(x)
 
 
 def perform(request: dict[str, Any]) -> dict[str, Any]:
@@ -36,27 +59,43 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
     seed = request["seed"]
     x0 = problem.starting_point(seed)
     clock = LibraryClock()
-    n_calls = 0
-
-    def log_joint(x: Array) -> float:
-        nonlocal n_calls
-        n_calls += 1
-        return problem.log_joint(x)
-
+    target = TimedTarget(problem, clock)
     method = find_method(request["method"])
-    estimate = method.run(problem, clock.exclude(log_joint), x0, seed, request["budget"], clock)
-    return {"status": "ok", "evaluations": n_calls, **judge(problem, estimate, clock)}
+    estimate = method.run(problem, clock.exclude(target), x0, seed, request["budget"], clock)
+    memory = peak_memory_mb()  # before the errors are computed
+    n = len(target.cpu_before)
+    timed = target.cpu_before if n <= MAX_TIMED_EVALUATIONS else []
+    return {
+        "status": "ok",
+        "dimension": problem.dimension,
+        "evaluations": n,
+        **judge(problem, estimate, clock),
+        "library_cpu_before": [round(seconds, 5) for seconds in timed],
+        "peak_memory_mb": memory,
+    }
+
+
+def peak_memory_mb() -> float | None:
+    """The largest resident size of this process so far, where the system tells."""
+    if resource is None:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
 def judge(problem: BenchmarkProblem, estimate: Estimate, clock: LibraryClock) -> dict[str, Any]:
     """Errors of an estimate; ``null`` stands for a value that is not finite."""
     return {
         "lml_error": _finite(lml_error(estimate.log_evidence, problem.log_evidence)),
+        "lml_error_alternatives": {
+            origin: _finite(lml_error(estimate.log_evidence, value))
+            for origin, value in problem.log_evidence_alternatives.items()
+        },
         "lml_sd": _finite(estimate.log_evidence_sd),
         "elbo_error": _finite(lml_error(estimate.elbo, problem.log_evidence)),
         "elbo_sd": _finite(estimate.elbo_sd),
         "gskl": _finite(_gskl(problem, estimate)),
-        "mmtv": _finite(mmtv(estimate.samples, problem.marginals)),
+        "mmtv": _finite(_mmtv(problem, estimate)),
         "converged": estimate.converged,
         "library_seconds": clock.wall,
         "library_cpu_seconds": clock.cpu,
@@ -67,9 +106,10 @@ def judge(problem: BenchmarkProblem, estimate: Estimate, clock: LibraryClock) ->
 
 
 def _trace_row(problem: BenchmarkProblem, snapshot: Snapshot) -> list[float | None]:
-    """[evaluations, LML error of the ELBO, gsKL]: what every iteration of every method has."""
-    error = lml_error(snapshot.elbo, problem.log_evidence)
-    return [snapshot.n_evaluations, _finite(error), _finite(_gskl(problem, snapshot))]
+    """[evaluations, LML error, gsKL, reported sd of the LML] after one iteration."""
+    error = lml_error(snapshot.log_evidence, problem.log_evidence)
+    gskl_now = _finite(_gskl(problem, snapshot))
+    return [snapshot.n_evaluations, _finite(error), gskl_now, _finite(snapshot.log_evidence_sd)]
 
 
 def _gskl(problem: BenchmarkProblem, approximate: Estimate | Snapshot) -> float:
@@ -77,6 +117,12 @@ def _gskl(problem: BenchmarkProblem, approximate: Estimate | Snapshot) -> float:
         return math.nan
     exact = problem.posterior_mean, problem.posterior_covariance
     return gskl(approximate.mean, approximate.covariance, *exact)
+
+
+def _mmtv(problem: BenchmarkProblem, estimate: Estimate) -> float:
+    if problem.marginals is None:
+        return math.nan
+    return mmtv(estimate.samples, problem.marginals)
 
 
 def _finite(value: float) -> float | None:

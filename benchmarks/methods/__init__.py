@@ -6,10 +6,19 @@ from collections.abc import Mapping
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.methods.base import Method
+from benchmarks.methods.comparisons import COMPARISON_METHODS
+from benchmarks.methods.mcmc import MCMC
+from benchmarks.methods.nested_sampling import NESTED_SAMPLING
 from benchmarks.methods.pyvbmc_method import PYVBMC
 from benchmarks.methods.sparing_method import SPARING_METHODS
 
-METHODS: Mapping[str, Method] = {method.name: method for method in (*SPARING_METHODS, PYVBMC)}
+# Methods that need tens of thousands of evaluations and have a budget of their own.
+SAMPLERS: Mapping[str, Method] = {method.name: method for method in (NESTED_SAMPLING, MCMC)}
+WITHOUT_EVIDENCE = frozenset({MCMC.name})
+METHODS: Mapping[str, Method] = {
+    **{method.name: method for method in (*SPARING_METHODS, *COMPARISON_METHODS, PYVBMC)},
+    **SAMPLERS,
+}
 
 
 def find_method(name: str) -> Method:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,9 +28,10 @@ class Snapshot:
     """The estimate after one iteration; moments are absent where a method does not give them."""
 
     n_evaluations: int
-    elbo: float
+    log_evidence: float  # the method's best estimate at that point
     mean: Array | None = None
     covariance: Array | None = None
+    log_evidence_sd: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,6 +56,8 @@ def run_pyvbmc(
         vbmc = VBMC(
             log_joint,
             x0[None],
+            lower_bounds=problem.lower[None],
+            upper_bounds=problem.upper[None],
             plausible_lower_bounds=problem.plausible_lower[None],
             plausible_upper_bounds=problem.plausible_upper[None],
             options={"max_fun_evals": budget, "display": "off"},
@@ -65,7 +67,8 @@ def run_pyvbmc(
     mean, covariance = _moments(posterior, N_MOMENT_SAMPLES)
     samples, _ = posterior.sample(N_SAMPLES)
     history = vbmc.iteration_history
-    rows = zip(history["func_count"], history["elbo"], history["vp"], strict=True)
+    columns = (history[name] for name in ("func_count", "elbo", "elbo_sd", "vp"))
+    rows = zip(*columns, strict=True)
     return Estimate(
         log_evidence=float(results["elbo"]),  # its only estimate is the bound
         log_evidence_sd=float(results["elbo_sd"]),
@@ -76,7 +79,8 @@ def run_pyvbmc(
         samples=np.asarray(samples),
         converged=bool(results["success_flag"]),
         snapshots=tuple(
-            Snapshot(int(n), float(elbo), *_moments(vp, N_TRACE_SAMPLES)) for n, elbo, vp in rows
+            Snapshot(int(n), float(elbo), *_moments(vp, N_TRACE_SAMPLES), float(sd))
+            for n, elbo, sd, vp in rows
         ),
         version=version("pyvbmc"),
     )

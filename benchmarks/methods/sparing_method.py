@@ -36,14 +36,19 @@ def run_sparing(
     snapshots: list[Snapshot] = []
 
     def record(info: Any) -> None:
-        posterior = getattr(info, "posterior", None)
-        if posterior is not None:
-            moments = np.asarray(posterior.mean), np.asarray(posterior.covariance)
-            snapshots.append(Snapshot(info.n_evaluations, info.elbo, *moments))
+        moments = np.asarray(info.posterior.mean), np.asarray(info.posterior.covariance)
+        error = info.log_evidence_sd
+        snapshots.append(Snapshot(info.n_evaluations, info.log_evidence, *moments, error))
 
     with clock:
         result = sparing.infer(
-            sparing.Problem(log_joint, problem.plausible_lower, problem.plausible_upper),
+            sparing.Problem(
+                log_joint,
+                problem.plausible_lower,
+                problem.plausible_upper,
+                problem.lower,
+                problem.upper,
+            ),
             x0=x0,
             seed=seed,
             max_evaluations=budget,
@@ -63,8 +68,7 @@ def run_sparing(
         covariance=np.asarray(result.posterior.covariance, dtype=float),
         samples=np.asarray(result.posterior.sample(N_SAMPLES, seed=seed), dtype=float),
         converged=bool(result.converged),
-        snapshots=tuple(snapshots)
-        or tuple(Snapshot(info.n_evaluations, info.elbo) for info in result.history),
+        snapshots=tuple(snapshots),
         version=version("sparing"),
         phase_seconds=dict(phases),
     )
@@ -110,7 +114,7 @@ VARIANTS: dict[str, Callable[[Any], Any]] = {
     "sparing-paper": paper,
     "sparing-paper-u": paper_uncertainty,
     "sparing-no-whitening": without("whitening"),
-    "sparing-no-noise-shaping": without("noise_shaping"),
+    "sparing-no-compression": without("deep_values"),
     "sparing-no-final-fit": without("final_fit"),
     "sparing-paper-acquisition": with_paper("acquisition"),
     "sparing-paper-surrogate": with_paper("surrogate"),

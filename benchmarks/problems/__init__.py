@@ -1,7 +1,8 @@
 """Benchmark problems by name.
 
-``lumpy-6``      the published instance, read from the file given as data
+``lumpy-6``      the published instance, read from the data path
 ``lumpy-6-g3``   a new member of the family, generated from seed 3
+``neuron-v1``    a recorded cell, and others of the neuronal model (``neuron``)
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.problems.base import BenchmarkProblem
 from benchmarks.problems.cigar import generate_cigar
 from benchmarks.problems.lumpy import generate_lumpy
+from benchmarks.problems.neuron import NEURON_PROBLEMS, neuron_problem
 from benchmarks.problems.published import published_problem
 from benchmarks.problems.student import generate_student
 
@@ -29,12 +31,14 @@ _NAME = re.compile(r"(?P<family>[a-z]+)-(?P<D>[1-9]\d*)(-g(?P<seed>\d+))?")
 
 
 def load_problem(name: str, data: Path | None) -> BenchmarkProblem:
-    """Build the problem of that name; data is the file with the published numbers."""
+    """Build the problem of that name; data is the path of what was published (``published``)."""
+    if name in NEURON_PROBLEMS:
+        return neuron_problem(name, data)
     match = _NAME.fullmatch(name)
     if match is None or match["family"] not in GENERATORS:
         raise BenchmarkError(
             f"unknown problem {name!r}: use FAMILY-D (published) or FAMILY-D-gSEED (generated), "
-            f"with FAMILY one of {', '.join(GENERATORS)}"
+            f"with FAMILY one of {', '.join(GENERATORS)}, or one of {', '.join(NEURON_PROBLEMS)}"
         )
     family, D = match["family"], int(match["D"])
     if match["seed"] is not None:

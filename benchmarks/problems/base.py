@@ -1,18 +1,19 @@
-"""What a benchmark problem is: a target, its prior, and the exact answers.
+"""What a benchmark problem is: a target, its prior, and the answers methods are judged by.
 
 Notation
 --------
 D       dimensions
-x       (D,) a point; every parameter is unbounded
+x       (D,) a point
 p(x)    prior: independent normals, mean and SD the centre and half-width of the plausible box
-        (Section 4, "Procedure": the plausible box lies one prior SD about the prior mean)
+        (Section 4, "Procedure": the plausible box lies one prior SD about the prior mean), or
+        uniform in a hard box
 Z       evidence, the integral of likelihood times prior; LML = log Z
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,8 +57,35 @@ class Marginal:
 
 
 @dataclass(frozen=True, eq=False)
+class HardBox:
+    """Bounds of a uniform prior, and the plausible box inside them; each array is (D,)."""
+
+    lower: Array
+    upper: Array
+    plausible_lower: Array
+    plausible_upper: Array
+
+    @property
+    def mean(self) -> Array:
+        return 0.5 * (self.lower + self.upper)
+
+    @property
+    def sd(self) -> Array:
+        return (self.upper - self.lower) / np.sqrt(12)
+
+    def log_density(self, x: Array) -> float:
+        if np.all((self.lower <= x) & (x <= self.upper)):
+            return -float(np.sum(np.log(self.upper - self.lower)))
+        return -np.inf
+
+
+@dataclass(frozen=True, eq=False)
 class BenchmarkProblem:
-    """A log likelihood and a normal prior, with the exact LML, moments and marginals."""
+    """A log likelihood and a prior, with the LML, moments and, where known, the marginals.
+
+    The prior is normal and the parameters are unbounded, unless there is a hard box: then the
+    prior is uniform in it, and prior_mean and prior_sd are that uniform's.
+    """
 
     name: str
     log_likelihood: Callable[[Array], float]
@@ -66,18 +94,35 @@ class BenchmarkProblem:
     log_evidence: float
     posterior_mean: Array  # (D,)
     posterior_covariance: Array  # (D, D)
-    marginals: tuple[Marginal, ...]  # D of them
+    marginals: tuple[Marginal, ...] | None  # D of them; None where only moments are known
+    hard_box: HardBox | None = None
+    # Other estimates of the LML, by their origin, where the published one is not exact.
+    log_evidence_alternatives: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def dimension(self) -> int:
         return len(self.prior_mean)
 
     @property
+    def lower(self) -> Array:
+        """Hard lower bounds, -inf where there is none."""
+        return np.full(self.dimension, -np.inf) if self.hard_box is None else self.hard_box.lower
+
+    @property
+    def upper(self) -> Array:
+        """Hard upper bounds, inf where there is none."""
+        return np.full(self.dimension, np.inf) if self.hard_box is None else self.hard_box.upper
+
+    @property
     def plausible_lower(self) -> Array:
+        if self.hard_box is not None:
+            return self.hard_box.plausible_lower
         return self.prior_mean - self.prior_sd
 
     @property
     def plausible_upper(self) -> Array:
+        if self.hard_box is not None:
+            return self.hard_box.plausible_upper
         return self.prior_mean + self.prior_sd
 
     @property
@@ -86,12 +131,19 @@ class BenchmarkProblem:
         return PAPER_BUDGET_FACTOR * (self.dimension + 2)
 
     def log_prior(self, x: ArrayLike) -> float:
-        z = (np.asarray(x, dtype=float).reshape(self.dimension) - self.prior_mean) / self.prior_sd
+        point = np.asarray(x, dtype=float).reshape(self.dimension)
+        if self.hard_box is not None:
+            return self.hard_box.log_density(point)
+        z = (point - self.prior_mean) / self.prior_sd
         return float(-0.5 * np.sum(z * z + np.log(2 * np.pi)) - np.sum(np.log(self.prior_sd)))
 
     def log_joint(self, x: ArrayLike) -> float:
+        """Log likelihood plus log prior; outside the hard box the likelihood is not called."""
         point = np.asarray(x, dtype=float).reshape(self.dimension)
-        return self.log_likelihood(point) + self.log_prior(point)
+        log_prior = self.log_prior(point)
+        if log_prior == -np.inf:
+            return log_prior
+        return self.log_likelihood(point) + log_prior
 
     def starting_point(self, seed: int) -> Array:
         """Uniform in the plausible box (Section 4, "Procedure"), the same for every method."""

@@ -1,7 +1,8 @@
-"""The published instances of the three synthetic families, read from a JSON file.
+"""The published instances of the three synthetic families, and where published data lie.
 
-The file holds ``{family: {dimension: numbers}}`` with the numbers that ``lumpy_problem``,
-``student_problem`` and ``cigar_problem`` take, under the same names.
+The data path is the directory that holds ``synthetic_problems.json`` and ``neuron/``, or a JSON
+file in place of the former. That file holds ``{family: {dimension: numbers}}`` with the numbers
+that ``lumpy_problem``, ``student_problem`` and ``cigar_problem`` take, under the same names.
 """
 
 from __future__ import annotations
@@ -25,22 +26,33 @@ BUILDERS: Mapping[str, tuple[Callable[..., BenchmarkProblem], tuple[str, ...]]] 
 }
 
 
+def synthetic_file(data: Path) -> Path:
+    """The file with the numbers of the synthetic families."""
+    return data / "synthetic_problems.json" if data.is_dir() else data
+
+
+def neuron_folder(data: Path) -> Path:
+    """The folder with the recorded cells: in the directory given, or beside the file given."""
+    return (data if data.is_dir() else data.parent) / "neuron"
+
+
 def published_problem(family: str, D: int, data: Path) -> BenchmarkProblem:
     """The published problem of that family and dimension."""
+    file = synthetic_file(data)
     try:
-        numbers = json.loads(data.read_text())
+        numbers = json.loads(file.read_text())
     except FileNotFoundError:
-        raise BenchmarkError(f"no file with the published problems at {data}") from None
+        raise BenchmarkError(f"no file with the published problems at {file}") from None
     except (OSError, ValueError) as problem:
-        raise BenchmarkError(f"cannot read the published problems in {data}: {problem}") from None
+        raise BenchmarkError(f"cannot read the published problems in {file}: {problem}") from None
     build, fields = BUILDERS[family]
     members = numbers.get(family, {})
     if str(D) not in members:
         known = ", ".join(members) or "none"
-        raise BenchmarkError(f"{data} holds no {family} problem with D = {D} (it has: {known})")
+        raise BenchmarkError(f"{file} holds no {family} problem with D = {D} (it has: {known})")
     member = members[str(D)]
     missing = [field for field in fields if field not in member]
     if missing:
-        raise BenchmarkError(f"{data}: {family} with D = {D} lacks {', '.join(missing)}")
+        raise BenchmarkError(f"{file}: {family} with D = {D} lacks {', '.join(missing)}")
     arrays = [np.asarray(member[field], dtype=float) for field in fields]
     return build(f"{family}-{D}", *arrays)

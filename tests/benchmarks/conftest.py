@@ -28,6 +28,8 @@ def infer(problem, x0=None, seed=None, max_evaluations=None, settings=None, prog
     mode = os.environ.get("STUB_MODE", "")
     if mode == "raise":
         raise ZeroDivisionError("deliberate")
+    if mode == "affinity":
+        raise RuntimeError(f"cores {sorted(os.sched_getaffinity(0))}")
     if mode == "refuse":
         raise SparingError("this input cannot be used")
     if mode == "die":
@@ -56,11 +58,9 @@ def infer(problem, x0=None, seed=None, max_evaluations=None, settings=None, prog
             posterior.sample = lambda m, seed=None: np.full((m, len(lower)), np.nan)
         return SimpleNamespace(n_evaluations=n, elbo=log_evidence - 0.5, elbo_sd=0.1,
                                n_components=2, timings={"fit": 0.25}, posterior=posterior,
-                               log_evidence=log_evidence)
+                               log_evidence=log_evidence, log_evidence_sd=40 / n)
     history = tuple(estimate(n) for n in (max_evaluations // 2, max_evaluations))
     for info in history:
-        if mode == "no posterior":
-            del info.posterior
         if callback is not None:
             callback(info)
     last = estimate(max_evaluations)

@@ -1,11 +1,14 @@
 import json
+import subprocess
+import sys
 
 import pytest
 from benchmarks.__main__ import main
+from benchmarks.child_process import PROJECT_ROOT, usable_cores
 from benchmarks.errors import BenchmarkError
 from benchmarks.methods.base import LibraryClock
 from benchmarks.records import RunFile, RunKey
-from benchmarks.run import Campaign, Progress, run_campaign
+from benchmarks.run import Campaign, Progress, keys_of, run_campaign
 from benchmarks.table import covered, markdown_table
 
 
@@ -40,9 +43,13 @@ def test_a_campaign_records_the_errors_of_every_run(tmp_path, stub_library):
         assert row["elbo_error"] == pytest.approx(0.5, abs=0.3)
         assert row["gskl"] < 0.1 and row["mmtv"] < 0.2
         assert row["phase_seconds"] == {"fit": 0.5}
-        assert [n for n, _, _ in row["trace"]] == [200, 400]
-        assert row["trace"][1][1] == pytest.approx(row["elbo_error"])
+        assert [(n, sd) for n, _, _, sd in row["trace"]] == [(200, 0.2), (400, 0.1)]
+        assert row["trace"][1][1] == pytest.approx(row["lml_error"])
         assert row["trace"][1][2] == pytest.approx(row["gskl"])
+        assert len(row["library_cpu_before"]) == 400
+        assert row["library_cpu_before"] == sorted(row["library_cpu_before"])
+        assert row["library_cpu_before"][-1] <= row["library_cpu_seconds"]
+        assert 10 < row["peak_memory_mb"] < 1000
     assert len(lines) == 5 and "left" in lines[-1]
 
 
@@ -86,12 +93,74 @@ def test_failures_are_recorded_with_their_reason_and_can_be_retried(
         assert key == RunKey("lumpy-1-g0", "sparing", 1, 400) and row["status"] == "ok"
 
 
-def test_a_library_without_posteriors_per_iteration_still_has_an_lml_trace(tmp_path, stub_library):
-    stub_library("no posterior")
-    run_campaign(campaign(tmp_path), lambda _: None)
-    (row,) = records(tmp_path)
-    assert [(n, gskl) for n, _, gskl in row["trace"]] == [(200, None), (400, None)]
-    assert all(error > 0 for _, error, _ in row["trace"])
+def test_runs_taken_back_are_done_again_even_after_an_interruption(tmp_path, stub_library):
+    quiet = lambda _: None  # noqa: E731
+    run_campaign(campaign(tmp_path, methods=["sparing", "sparing-paper"]), quiet)
+    run_campaign(campaign(tmp_path, redo=["sparing"]), quiet)
+    rows = records(tmp_path)
+    assert [row["method"] for row in rows] == ["sparing", "sparing-paper", "sparing", "sparing"]
+    assert [row["status"] for row in rows] == ["ok", "ok", "forgotten", "ok"]
+    file = RunFile(tmp_path)
+    file.forget([RunKey("lumpy-1-g0", "sparing", 1, 400)])  # and now the machine goes down
+    assert [key.method for key in file.read()] == ["sparing-paper"]
+    run_campaign(campaign(tmp_path), quiet)
+    assert {key.method for key in file.read()} == {"sparing-paper", "sparing"}
+
+
+@pytest.mark.skipif(not usable_cores(), reason="this system cannot pin a process to a core")
+def test_a_run_is_pinned_to_the_core_asked_for(tmp_path, stub_library):
+    stub_library("affinity")
+    core = usable_cores()[-1]
+    run_campaign(campaign(tmp_path, core=core, jobs=1), lambda _: None)
+    run_campaign(campaign(tmp_path, seeds=2), lambda _: None)
+    pinned, free = records(tmp_path)
+    assert f"cores [{core}]" in pinned["reason"]
+    assert f"cores {usable_cores()}" in free["reason"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"core": 10**6, "jobs": 1}, r"--core 1000000 cannot be used \(usable: "),
+        ({"core": (usable_cores() or [0])[0]}, "--jobs at 1|cannot be used"),
+        ({"redo": ["pyvbmc"]}, "--redo pyvbmc: it is not one of the methods"),
+    ],
+)
+def test_campaigns_that_cannot_be_run_are_refused(tmp_path, changes, message):
+    with pytest.raises(BenchmarkError, match=message):
+        run_campaign(campaign(tmp_path, **changes), lambda _: None)
+
+
+def test_methods_take_turns_and_large_problems_have_fewer_seeds(tmp_path):
+    wanted = campaign(
+        tmp_path,
+        problems=["lumpy-1-g0", "lumpy-7-g0"],
+        methods=["sparing", "mcmc"],
+        seeds=None,
+        budget=None,
+        sampler_budget=5000,
+    )
+    keys = keys_of(wanted)
+    assert keys[:3] == [
+        RunKey("lumpy-1-g0", "sparing", 1, 150),
+        RunKey("lumpy-1-g0", "mcmc", 1, 5000),
+        RunKey("lumpy-7-g0", "sparing", 1, 450),
+    ]
+    seeds = {name: {key.seed for key in keys if key.problem == name} for name in wanted.problems}
+    assert seeds == {"lumpy-1-g0": set(range(1, 11)), "lumpy-7-g0": set(range(1, 6))}
+
+
+def test_a_worker_needs_no_package_that_only_some_methods_have():
+    absent = ("sparing", "numba", "pyvbmc", "dynesty", "emcee", "matplotlib")
+    code = f"import sys; sys.modules.update(dict.fromkeys({absent}))"
+    code += "; from benchmarks.worker import perform; "
+    code += (
+        "print(perform(dict(problem='lumpy-2-g0', method='pyvbmc', seed=1, budget=9, data=None)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True
+    )
+    assert "import of pyvbmc halted" in done.stdout
 
 
 def test_pyvbmc_without_its_environment_is_explained(tmp_path, capsys):
@@ -147,9 +216,9 @@ def test_an_empty_table_is_explained(tmp_path):
 
 
 def test_coverage_is_two_standard_deviations():
-    assert covered(record(0.2))
-    assert not covered(record(0.21))
-    assert not covered(record(None))
+    assert covered(0.2, 0.1)
+    assert not covered(0.21, 0.1)
+    assert not covered(None, 0.1) and not covered(0.2, None)
 
 
 class FakeTime:
