@@ -62,7 +62,8 @@ def propose(
     """
     rule = settings.acquisition.rule(count, warm_up=state.warm_up, pending=pending)
     generator = streams.generator("acquisition", count)
-    u = next_point(rule, count, gp, state.mixture, settings.acquisition, generator)
+    mixture = state.mixture if state.warm_up else state.history[-1].posterior.mixture
+    u = next_point(rule, count, gp, mixture, settings.acquisition, generator)
     return state.transform.to_user(_within_reach(u[None, :], state.transform))[0]
 
 
