@@ -18,7 +18,8 @@ LAYERS = {
     "L2 evaluations": "evaluation_log store",
     "L3 surrogate": "surrogate",
     "L3 variational": "variational",
-    "L4 decisions": "acquisition importance evidence posterior_error diagnostics stopping whitening training_data",
+    "L4 decisions": "acquisition importance evidence posterior_error diagnostics stopping "
+    "whitening training_data",
     "L5 iteration": "settings posterior state step assessment final executors engine "
     "run_progress progress",
     "L5 account": "run_record summary plots report",

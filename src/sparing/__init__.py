@@ -8,6 +8,10 @@ print(result)
 from importlib.metadata import version as _version
 
 from sparing.acquisition.propose import Rule
+from sparing.agreement import AgreementLimits
+from sparing.calibration import simulation_based_calibration
+from sparing.comparison import Comparison, compare
+from sparing.diagnose import Diagnosis, diagnose
 from sparing.driver import infer
 from sparing.errors import (
     LoadError,
@@ -30,18 +34,23 @@ from sparing.executors import (
 from sparing.inference import Inference
 from sparing.parameter_transform import BoundedMap
 from sparing.posterior import Posterior
+from sparing.predictive import posterior_predictive
 from sparing.problem import Problem
 from sparing.result import Result
 from sparing.serialisation.result_reader import load
 from sparing.settings import Settings
 from sparing.stopping import StopReason
+from sparing.stored_run import load_run
 
 __version__ = _version("sparing")
 
 __all__ = [
     "RAISE",
     "SKIP",
+    "AgreementLimits",
     "BoundedMap",
+    "Comparison",
+    "Diagnosis",
     "Evaluation",
     "FailurePolicy",
     "Inference",
@@ -62,7 +71,12 @@ __all__ = [
     "StopReason",
     "TargetError",
     "TooManyFailuresError",
+    "compare",
+    "diagnose",
     "infer",
     "load",
+    "load_run",
+    "posterior_predictive",
     "retry",
+    "simulation_based_calibration",
 ]

@@ -1,0 +1,104 @@
+"""``sparing export``: a run for other programs, as CSV, NetCDF or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from sparing.cli.arguments import RUN_HELP, Commands, add_command, add_json, count, seed
+from sparing.cli.exit_codes import ExitCode, UsageError
+from sparing.cli.output import answer, json_text, result_members
+from sparing.cli.stored_runs import result_of
+from sparing.result import Result
+from sparing.store.files import explained_errors, write_durably
+
+EVALUATION_COLUMNS = ("index", "status", "log_joint", "seconds", "started", "worker", "message")
+SAMPLE_COLUMNS = ("log_density",)
+
+
+def add_parser(commands: Commands) -> None:
+    """The arguments of the command."""
+    parser = add_command(
+        commands,
+        "export",
+        export,
+        "write evaluations, posterior draws or the summary for other programs",
+        "Give one or more files to write. NetCDF is what ArviZ reads: pip install "
+        "'sparing[arviz]'.",
+        "sparing export runs/decay --samples draws.csv --summary decay.json",
+    )
+    parser.add_argument("run", help=RUN_HELP)
+    files = {
+        "evaluations": "CSV of every evaluation",
+        "samples": "CSV of draws from the posterior",
+        "netcdf": "NetCDF of draws, for ArviZ",
+        "summary": "JSON of evidence, moments and intervals",
+    }
+    for name, text in files.items():
+        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=text)
+    parser.add_argument(
+        "--draws", type=count, default=4000, help="how many draws to write (default: 4000)"
+    )
+    parser.add_argument("--seed", type=seed, default=0, help="seed of the draws (default: 0)")
+    add_json(parser)
+
+
+def export(options: argparse.Namespace) -> ExitCode:
+    """Write the files that were asked for."""
+    wanted = {
+        name: path
+        for name in ("evaluations", "samples", "netcdf", "summary")
+        if (path := getattr(options, name)) is not None
+    }
+    if not wanted:
+        raise UsageError("give at least one of --evaluations, --samples, --netcdf and --summary")
+    result = result_of(options.run)
+    texts = {
+        "evaluations": lambda: evaluations_csv(result),
+        "samples": lambda: samples_csv(result, options.draws, options.seed),
+        "summary": lambda: json_text(result_members(result)),
+    }
+    for name, path in wanted.items():
+        if name in texts:
+            # A message of the target may hold what no encoding has, such as half a character.
+            write_durably(path, texts[name]().encode("utf-8", "backslashreplace"))
+        else:
+            with explained_errors(path, "write"):
+                result.to_arviz(options.draws, options.seed).to_netcdf(str(path))
+    written = {name: str(path) for name, path in wanted.items()}
+    answer(options, {"written": written}, *(f"{name}: {path}" for name, path in written.items()))
+    return ExitCode.OK
+
+
+def evaluations_csv(result: Result) -> str:
+    """One row per evaluation, in order; numbers with the digits that read back exactly."""
+    rows = (
+        (e.index, e.status, e.value, e.duration, e.started, e.worker, e.message, *e.x.tolist())
+        for e in result.evaluations
+    )
+    names = _parameter_columns(result.problem.names, EVALUATION_COLUMNS)
+    return _csv((*EVALUATION_COLUMNS, *names), rows)
+
+
+def samples_csv(result: Result, n: int, seed: int) -> str:
+    """One row per draw from the posterior, with its log density under it."""
+    draws = result.posterior.sample(n, seed=seed)
+    log_density = result.posterior.log_density(draws)
+    rows = ((*x, value) for x, value in zip(draws.tolist(), log_density.tolist(), strict=True))
+    return _csv((*_parameter_columns(result.problem.names, SAMPLE_COLUMNS), *SAMPLE_COLUMNS), rows)
+
+
+def _parameter_columns(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The parameters' names, with a mark where one is called like another column."""
+    return [f"parameter {name}" if name in others else name for name in names]
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,101 @@
+"""A command's answer: one JSON object for machines, or text and tables for people.
+
+On a terminal tables have lines and colours; in a file or pipe they are plain columns, as wide as
+they need to be. The numbers that JSON lacks are the strings "nan", "inf" and "-inf".
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from sparing.evaluation_log import Evaluation
+from sparing.result import Result
+from sparing.store.checked_json import plain
+
+WIDTH_WITHOUT_TERMINAL = 1000
+INTERVAL = (0.025, 0.5, 0.975)
+
+
+def answer(options: argparse.Namespace, members: Mapping[str, Any], *parts: str | Table) -> None:
+    """Write the members when asked for JSON, the parts otherwise."""
+    if options.json:
+        write_json(members)
+        return
+    plain_text = not sys.stdout.isatty()
+    width = WIDTH_WITHOUT_TERMINAL if plain_text else None
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    with console.capture() if plain_text else contextlib.nullcontext() as capture:
+        for part in parts:
+            console.print(part, soft_wrap=isinstance(part, str))
+    if capture is not None:  # rich fills columns up with blanks, which no file needs
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def write_json(members: Mapping[str, Any]) -> None:
+    """One JSON object on standard output."""
+    sys.stdout.write(json_text(members))
+
+
+def json_text(members: Mapping[str, Any]) -> str:
+    """The members as JSON for people and machines."""
+    return json.dumps(plain(members), indent=2, allow_nan=False) + "\n"
+
+
+def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table; without a head when all headings are empty."""
+    box = SIMPLE_HEAD if sys.stdout.isatty() else None
+    table = Table(*headings, box=box, pad_edge=False, show_header=any(headings))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+@contextlib.contextmanager
+def only_the_answer(options: argparse.Namespace) -> Iterator[None]:
+    """Send what the user's model prints to standard error while JSON is expected."""
+    with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
+        yield
+
+
+def status_counts(evaluations: Iterable[Evaluation]) -> dict[str, int]:
+    """How many evaluations ended in which way, by the status as people read it."""
+    return dict(Counter(str(entry.status) for entry in evaluations))
+
+
+def result_members(result: Result) -> dict[str, Any]:
+    """A result as a JSON object: all that a person would quote of it."""
+    posterior = result.posterior
+    quantiles = posterior.quantile(INTERVAL)
+    return {
+        "log_evidence": result.log_evidence,
+        "log_evidence_sd": result.log_evidence_sd,
+        "elbo": result.elbo,
+        "elbo_sd": result.elbo_sd,
+        "converged": result.converged,
+        "stop_reason": result.stop_reason.name.lower(),
+        "n_evaluations": result.n_evaluations,
+        "statuses": status_counts(result.evaluations),
+        "seed": result.seed,
+        "parameters": {
+            name: {
+                "mean": posterior.mean[i],
+                "sd": posterior.sd[i],
+                "quantiles": {str(p): quantiles[k, i] for k, p in enumerate(INTERVAL)},
+            }
+            for i, name in enumerate(posterior.names)
+        },
+        "covariance": posterior.covariance,
+        "library_seconds": result.library_seconds,
+        "target_seconds": result.target_seconds,
+        "warnings": result.warnings,
+    }

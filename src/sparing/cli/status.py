@@ -1,0 +1,197 @@
+"""``sparing status``: how far a run is, without disturbing it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparing.cli.arguments import Commands, add_command, add_json
+from sparing.cli.exit_codes import ExitCode
+from sparing.cli.lock_state import Holder, LockState, lock_state
+from sparing.cli.output import answer, make_table, status_counts
+from sparing.cli.stored_runs import open_run
+from sparing.evaluation_log import Evaluation
+from sparing.result import Result
+from sparing.state import IterationInfo
+from sparing.stopping import StopReason
+from sparing.stored_run import (
+    latest_iteration,
+    pending_intents,
+    saved_result,
+    stored_identity,
+)
+
+SHOWN_OF_ITERATION = (
+    *("iteration", "n_evaluations", "log_evidence", "log_evidence_sd", "elbo", "elbo_sd"),
+    *("reliability", "warm_up", "stable"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RunStatus:
+    """What a run directory tells about its run."""
+
+    directory: Path
+    names: tuple[str, ...]
+    seed: int
+    tag: str
+    evaluations: tuple[Evaluation, ...]
+    n_pending: int
+    lock: LockState
+    iteration: IterationInfo | None
+    result: Result | None
+    warnings: tuple[str, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end, as its saved result tells."""
+        return self.result is not None and self.result.stop_reason is not StopReason.INTERRUPTED
+
+    @property
+    def state(self) -> str:
+        """Running, finished or stopped."""
+        if self.lock.holder is Holder.ALIVE:
+            return "running"
+        return "finished" if self.finished else "stopped"
+
+    @property
+    def target_seconds(self) -> float:
+        """Seconds spent in the target."""
+        return float(np.nansum([entry.duration for entry in self.evaluations]))
+
+    @property
+    def last_ended(self) -> float:
+        """Unix time at which the last evaluation ended; NaN when nobody took it."""
+        times = [entry.ended for entry in self.evaluations]
+        return max((moment for moment in times if math.isfinite(moment)), default=math.nan)
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The evaluation with the highest log joint."""
+        usable = [entry for entry in self.evaluations if entry.usable]
+        return max(usable, key=lambda entry: entry.value, default=None)
+
+
+def add_parser(commands: Commands) -> None:
+    """The arguments of the command."""
+    parser = add_command(
+        commands,
+        "status",
+        show_status,
+        "show how far the run in a directory is",
+        "Reads only, so it may be asked at any time and from anywhere.",
+        "sparing status runs/decay",
+    )
+    parser.add_argument("directory", type=Path, help="the run directory")
+    add_json(parser)
+
+
+def show_status(options: argparse.Namespace) -> ExitCode:
+    """Print the state of a run."""
+    status = read_status(options.directory)
+    rows = [(name, text) for name, text in _rows(status) if text]
+    answer(
+        options,
+        _members(status),
+        make_table(("", ""), rows),
+        *(f"warning: {text}" for text in status.warnings),
+    )
+    return ExitCode.OK
+
+
+def read_status(directory: Path) -> RunStatus:
+    """Everything that the directory tells."""
+    with open_run(directory) as store:
+        identity = stored_identity(store)
+        events, result = store.events(), saved_result(store)
+        return RunStatus(
+            directory=directory,
+            names=identity.problem.names,
+            seed=store.seed,
+            tag=identity.tag,
+            evaluations=tuple(event for event in events if isinstance(event, Evaluation)),
+            n_pending=len(pending_intents(events)),
+            lock=lock_state(directory),
+            iteration=latest_iteration(store) if result is None else result.history[-1],
+            result=result,
+            warnings=store.warnings,
+        )
+
+
+def _rows(status: RunStatus) -> list[tuple[str, str]]:
+    counts = status_counts(status.evaluations)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in counts.items())
+    info = status.iteration
+    return [
+        ("state", f"{status.state}; lock {status.lock.text}"),
+        ("parameters", f"{len(status.names)}: {', '.join(status.names)}"),
+        ("evaluations", f"{len(status.evaluations)}" + (f" ({kinds})" if kinds else "")),
+        ("in flight", str(status.n_pending)),
+        ("last evaluation", _ago(status.last_ended)),
+        ("target time", f"{status.target_seconds:.1f} s"),
+        ("best log joint", _best_text(status)),
+        ("last iteration", "" if info is None else _iteration_text(info)),
+        ("result", "" if status.result is None else _result_text(status.result)),
+        ("seed", str(status.seed)),
+        ("tag", status.tag),
+    ]
+
+
+def _members(status: RunStatus) -> dict[str, Any]:
+    best, info = status.best, status.iteration
+    return {
+        "directory": str(status.directory),
+        "state": status.state,
+        "lock": status.lock.text,
+        "names": status.names,
+        "n_evaluations": len(status.evaluations),
+        "statuses": status_counts(status.evaluations),
+        "n_pending": status.n_pending,
+        "last_ended": status.last_ended,
+        "target_seconds": status.target_seconds,
+        "best": None if best is None else {"log_joint": best.value, "x": best.x},
+        "iteration": None if info is None else _iteration_members(info),
+        "finished": status.finished,
+        "converged": status.result is not None and status.result.converged,
+        "seed": status.seed,
+        "tag": status.tag,
+        "warnings": status.warnings,
+    }
+
+
+def _best_text(status: RunStatus) -> str:
+    if status.best is None:
+        return ""
+    point = zip(status.names, status.best.x, strict=True)
+    return f"{status.best.value:.4f} at " + ", ".join(f"{name} = {x:.5g}" for name, x in point)
+
+
+def _iteration_members(info: IterationInfo) -> dict[str, Any]:
+    return {name: getattr(info, name) for name in SHOWN_OF_ITERATION}
+
+
+def _iteration_text(info: IterationInfo) -> str:
+    phase = "warm-up" if info.warm_up else ("stable" if info.stable else "not yet stable")
+    return (
+        f"{info.iteration} with {info.n_evaluations} evaluations, {phase}: log evidence "
+        f"{info.log_evidence:.3f} ± {info.log_evidence_sd:.3f}"
+    )
+
+
+def _result_text(result: Result) -> str:
+    word = "converged" if result.converged else "NOT converged"
+    return f"log evidence {result.log_evidence:.3f} ± {result.log_evidence_sd:.3f}, {word}"
+
+
+def _ago(moment: float) -> str:
+    if not math.isfinite(moment):
+        return ""
+    local = datetime.fromtimestamp(moment).astimezone().isoformat(" ", "seconds")
+    return f"{local} ({time.time() - moment:.0f} s ago)"

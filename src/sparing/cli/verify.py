@@ -1,0 +1,61 @@
+"""``sparing verify``: the integrity of a run directory."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json
+from sparing.cli.exit_codes import ExitCode
+from sparing.cli.integrity import Check, Finding, check_directory
+from sparing.cli.model_file import load_model
+from sparing.cli.output import answer, make_table, only_the_answer
+from sparing.cli.stored_runs import open_run, require_run_directory
+from sparing.stored_run import require_same_model
+
+
+def add_parser(commands: Commands) -> None:
+    """The arguments of the command."""
+    parser = add_command(
+        commands,
+        "verify",
+        verify,
+        "check the integrity of a run directory",
+        "Checksums and order of every line, the problem's fingerprint, the lock, points in flight, "
+        "results that workers left, snapshots and the saved result. Nothing is changed. With a "
+        "model, also whether it is the run's.",
+        "sparing verify runs/decay model.py:problem",
+    )
+    parser.add_argument("directory", type=Path, help="the run directory")
+    parser.add_argument("model", nargs="?", help=f"{MODEL_HELP} (optional)")
+    add_json(parser)
+
+
+def verify(options: argparse.Namespace) -> ExitCode:
+    """Look at everything and print what was found."""
+    require_run_directory(options.directory)
+    checks = list(check_directory(options.directory))
+    damaged = any(check.finding is Finding.DAMAGE for check in checks)
+    if options.model is not None and not damaged:
+        checks.append(_check_model(options))
+    members = {
+        "directory": str(options.directory),
+        "intact": not damaged,
+        "checks": [
+            {"subject": check.subject, "finding": check.finding.name.lower(), "text": check.text}
+            for check in checks
+        ],
+    }
+    rows = [(check.subject, check.finding.value, check.text) for check in checks]
+    verdict = "DAMAGED: restore what is damaged from a copy" if damaged else "intact"
+    answer(options, members, make_table(("what", "finding", ""), rows), verdict)
+    return ExitCode.DAMAGED if damaged else ExitCode.OK
+
+
+def _check_model(options: argparse.Namespace) -> Check:
+    """Refuse another model with an error of its own, which names what differs."""
+    with only_the_answer(options):
+        problem = load_model(options.model)
+    with open_run(options.directory) as store:
+        require_same_model(store, problem)
+    return Check("model", Finding.OK, f"{options.model} is the model of this run")
