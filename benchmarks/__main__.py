@@ -10,8 +10,7 @@ from pathlib import Path
 
 from benchmarks import batch_efficiency, durability, faults, killed_runs, profile, wall_time
 from benchmarks.errors import BenchmarkError
-from benchmarks.figures.command import FIGURES, write_figures
-from benchmarks.figures.recorded_runs import Source
+from benchmarks.figures import command as figure_command
 from benchmarks.methods import METHODS, SAMPLERS
 from benchmarks.methods.pyvbmc_method import REQUIREMENT, create_environment
 from benchmarks.problems import load_problem
@@ -78,12 +77,6 @@ def _profile(options: argparse.Namespace) -> int:
 
 def _table(options: argparse.Namespace) -> int:
     print(markdown_table(options.directory))
-    return 0
-
-
-def _figures(options: argparse.Namespace) -> int:
-    source = Source(options.directory, options.data, options.control_seeds, options.jobs)
-    write_figures(source, options.out or options.directory, options.only)
     return 0
 
 
@@ -217,29 +210,16 @@ def _parser() -> argparse.ArgumentParser:
     figures = commands.add_parser(
         "figures",
         help="draw the paper's figures from the runs of a campaign",
-        description="Draw the paper's figures from recorded runs. What a campaign does not record "
-        "(posteriors, draws from exact ones, the control experiment) is run once and kept in its "
-        "directory.",
+        description=figure_command.__doc__,
     )
-    figures.set_defaults(command=_figures)
+    figures.set_defaults(command=figure_command.run)
     figures.add_argument("directory", type=Path, help="the --out of 'run' or 'versus'")
-    figures.add_argument("--out", type=Path, help="directory of the pictures (default: the same)")
     figures.add_argument("--data", type=Path, help=DATA_HELP)
     figures.add_argument(
-        "--only",
-        nargs="+",
-        default=[],
-        choices=list(FIGURES),
-        metavar="NAME",
-        help="some of: " + ", ".join(FIGURES),
+        "--control-seeds", type=_positive, default=5, help="control runs a problem (default 5)"
     )
-    figures.add_argument(
-        "--control-seeds",
-        type=_positive,
-        default=Source.control_seeds,
-        help=f"runs of the control experiment per problem (default {Source.control_seeds})",
-    )
-    figures.add_argument("--jobs", type=_positive, default=1, help="of those runs at a time")
+    figures.add_argument("--jobs", type=_positive, default=1, help="control runs at a time")
+    figure_command.add_options(figures)
 
     environment = commands.add_parser("pyvbmc-env", help=f"create a venv with {REQUIREMENT}")
     environment.set_defaults(command=_environment)

@@ -86,9 +86,6 @@ def test_equal_weights_have_nothing_to_smooth():
     assert k == -np.inf
 
 
-
-
-
 def test_absurd_weights_are_refused_without_a_warning():
     generator = np.random.default_rng(8)
     log_weights = np.concatenate([np.full(1500, -700.0), generator.normal(size=3) * 1e-3])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from sparing.quasi_random import scrambled_halton, latin_hypercube
+from sparing.quasi_random import latin_hypercube, scrambled_halton
 
 
 @pytest.mark.parametrize(("n", "dimension"), [(1, 3), (7, 1), (50, 4)])

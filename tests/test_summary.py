@@ -7,8 +7,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from tests.report.records import (
+    LOG_EVIDENCE,
     converged,
     failing,
+    good,
     made_by_hand,
     one_dimensional,
     too_short,
@@ -91,10 +93,11 @@ def test_intervals_hold_95_percent_of_the_draws():
 
 
 def test_a_good_run_is_green_throughout():
-    checks = check_run(converged())
+    checks = check_run(good())
     assert {check.light for check in checks} == {Light.GREEN}
+    assert {check.topic for check in checks} == set(Topic) - {Topic.BOUNDS}  # it has none
     assert all(check.advice == () for check in checks)
-    assert tell_story(converged()).worries == ()
+    assert tell_story(good()).worries == ()
 
 
 @pytest.mark.parametrize(
@@ -199,19 +202,24 @@ def test_failures_count_and_points_out_of_support_do_not():
     )
 
 
-@pytest.mark.parametrize(("scale", "light"), [(1, Light.GREEN), (0.1, Light.AMBER)])
-def test_a_posterior_outside_the_plausible_box(scale, light):
-    # The mixture is in units of the box, so a posterior scaled up is one outside the box.
+@pytest.mark.parametrize(
+    ("spread", "shift", "light"),
+    [
+        (1.0, 0.0, Light.GREEN),
+        (10.0, 0.0, Light.AMBER),
+        (1.0, 0.8, Light.AMBER),  # one end is still inside
+        (1.0, 50.0, Light.RED),
+    ],
+)
+def test_a_posterior_outside_the_plausible_box(spread, shift, light):
+    # The mixture is in units of the box, and this posterior fills the box.
     result = one_dimensional()
     mixture = result.posterior.mixture
-    wide = replace(mixture, means=mixture.means / scale, scales=mixture.scales / scale)
-    result = replace(result, posterior=replace(result.posterior, mixture=wide))
-    assert light_of(result, Topic.BOX) is light
-    far = replace(mixture, means=mixture.means + 50.0)
-    result = replace(result, posterior=replace(result.posterior, mixture=far))
+    moved = replace(mixture, means=spread * mixture.means + shift, scales=spread * mixture.scales)
+    result = replace(result, posterior=replace(result.posterior, mixture=moved))
     (check,) = [check for check in check_run(result) if check.topic is Topic.BOX]
-    assert check.light is Light.RED
-    assert "location" in check.finding
+    assert check.light is light
+    assert ("location" in check.finding) is (light is not Light.GREEN)
 
 
 def test_a_posterior_that_leans_on_a_bound():
@@ -274,7 +282,7 @@ def test_a_worry_is_told_once():
     assert sum("searching" in text for text in worries) == 1
     assert sum("stable" in text for text in worries) == 1
     assert "searching" in worries[0]  # the worst comes first
-    unknown = replace(converged(), warnings=("something new",))
+    unknown = replace(good(), warnings=("something new",))
     assert [worry.text for worry in tell_story(unknown).worries] == ["something new"]
 
 
@@ -282,9 +290,9 @@ def test_a_worry_is_told_once():
 
 
 def test_text_of_a_good_run():
-    text = str(converged())
+    text = str(good())
     lines = text.splitlines()
-    assert lines[0].startswith("log evidence  -3.0")
+    assert float(lines[0].split()[2]) == pytest.approx(LOG_EVIDENCE, abs=0.05)
     assert "the solution has been stable for long enough: converged" in text
     assert "what to worry about" not in text
     assert "another seed" in text
@@ -311,10 +319,11 @@ def test_text_of_a_bad_run():
 
 
 def test_text_of_an_unfinished_run():
-    result = replace(converged(), stop_reason=StopReason.UNFINISHED, converged=False)
+    result = replace(good(), stop_reason=StopReason.UNFINISHED, converged=False)
     assert "stopped       the run has not ended yet\n" in str(result)
     assert tell_story(result).verdict.startswith("The run has not ended")
-    assert "another seed" not in str(result)
+    searching = replace(with_last(result, warm_up=True), warnings=())
+    assert tell_story(searching).next_steps == ("let the run go on",)
 
 
 def test_names_of_any_length_keep_the_columns():
@@ -350,8 +359,10 @@ def test_notebooks_show_the_summary_as_html():
     for expected in ("log evidence", "95 % interval", "What to worry about", "What to do next"):
         assert expected in text
     assert "script" not in cells.tags
-    assert "No check found a fault" in converged()._repr_html_()
+    assert "No check found a fault" in good()._repr_html_()
 
 
 def test_short_form():
-    assert repr(converged()).startswith("Result(log_evidence=-3.0")
+    number, _, rest = repr(good()).removeprefix("Result(log_evidence=").partition(" ± ")
+    assert float(number) == pytest.approx(LOG_EVIDENCE, abs=0.05)
+    assert rest.startswith("0.0100, n_evaluations=")

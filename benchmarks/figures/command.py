@@ -1,7 +1,12 @@
-"""Every figure by name, and the command that writes them with their captions and the table."""
+"""Draw the paper's figures from recorded runs, with their captions and the table of medians.
+
+What a campaign does not record (posteriors, draws from exact ones, the control experiment) is run
+once and kept in its directory.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +23,7 @@ from benchmarks.figures.synthetic import full_figures, headline_figure
 from benchmarks.figures.variability import variability_figures
 from benchmarks.table import markdown_table
 
-# In the paper's order; the last three may have to run something first.
+# In the paper's order.
 FIGURES: Mapping[str, Callable[[Source], list[Drawing]]] = {
     "demo": demo_figures,
     "synthetic": headline_figure,
@@ -31,6 +36,26 @@ FIGURES: Mapping[str, Callable[[Source], list[Drawing]]] = {
     "control": control_figure,
 }
 PAGE = "figures.md"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that only this command has."""
+    parser.add_argument("--out", type=Path, help="directory of the pictures (default: the same)")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        choices=list(FIGURES),
+        metavar="NAME",
+        help="some of: " + ", ".join(FIGURES),
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """What the command line asks for; return the exit code."""
+    source = Source(options.directory, options.data, options.control_seeds, options.jobs)
+    write_figures(source, options.out or options.directory, options.only)
+    return 0
 
 
 def write_figures(source: Source, out: Path, only: Sequence[str] = ()) -> list[Path]:

@@ -16,7 +16,8 @@ from sparing.plots import GREY
 
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, BLACK = COLOURS
 MARKER_SIZE = 4.0  # points
-OTHER_MARKERS = ("1", "2", "3", "4", "+", "x", "|")
+# With seven colours, eight markers tell 56 further methods apart.
+OTHER_MARKERS = ("1", "2", "3", "4", "+", "x", "|", "_")
 
 
 @dataclass(frozen=True)

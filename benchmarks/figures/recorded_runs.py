@@ -34,7 +34,7 @@ class Source:
 
     directory: Path
     data: Path | None = None
-    control_seeds: int = 5
+    control_seeds: int = 1
     jobs: int = 1
     report: Callable[[str], None] = print
 
@@ -48,6 +48,8 @@ class Source:
         few = [name for name in {**LOOKS, **METHODS} if name in groups and name not in SAMPLERS]
         if not few:
             raise BenchmarkError(f"{self.directory} holds runs of {' and '.join(groups)} only")
+        if not any(group.finished for name in few for group in groups[name].values()):
+            raise BenchmarkError(f"every run in {self.directory} failed: its records say why")
         return {name: groups[name] for name in few}
 
     @cached_property

@@ -151,11 +151,12 @@ class _Loop:
             if room > 0:
                 for proposal in inference.ask(room):
                     pool.submit(proposal)
+                self._display.running(pool.n_in_flight)
             for proposal, outcome in self._wait():
                 if not inference.finished:
                     inference.tell_outcome(proposal, outcome)
                 inference.store.spool.remove(proposal.identifier)
-                self._show()
+                self._show(outcome.duration)
             self._policy.check(inference.n_failed, inference.n_evaluations, inference.evaluations)
 
     def _wait(self) -> list[tuple[Proposal, Outcome]]:
@@ -170,8 +171,10 @@ class _Loop:
         finally:
             self.waiting = False
 
-    def _show(self) -> None:
-        self._display.evaluation(self.inference.n_evaluations, self.inference.n_failed)
+    def _show(self, seconds: float) -> None:
+        """Show an evaluation that took so long, and the iterations it completed."""
+        self._display.evaluation(self.inference.n_evaluations, self.inference.n_failed, seconds)
+        self._display.running(self._pool.n_in_flight)
         for info in self.inference.history[self._n_shown :]:
             self._display.iteration(info)
             self._n_shown += 1

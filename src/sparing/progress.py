@@ -13,8 +13,6 @@ import importlib.util
 import math
 import sys
 import time
-from collections import Counter
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -27,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparing.kernels.announce import NOTICE
+from sparing.run_progress import Progress, clock, count, estimate, number, phase
 
 if TYPE_CHECKING:
     from sparing.problem import Problem
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 REFRESHES_PER_SECOND = 4
 # Plain lines come once per iteration; with a slow target, at least this often after an evaluation.
 SECONDS_BETWEEN_PLAIN_LINES = 30.0
-PHASES_SHOWN = 3
 
 
 class Display:
@@ -47,8 +45,11 @@ class Display:
     def start(self) -> None:
         """The first evaluation is about to be made."""
 
-    def evaluation(self, n_evaluations: int, n_failed: int) -> None:
-        """So many evaluations have been made, and so many of them failed."""
+    def running(self, n_running: int) -> None:
+        """So many evaluations are under way."""
+
+    def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
+        """So many evaluations have been made, so many failed; the last took so many seconds."""
 
     def iteration(self, info: IterationInfo) -> None:
         """An iteration of the algorithm has ended."""
@@ -84,47 +85,6 @@ def make_display(progress: bool, problem: Problem, max_evaluations: int) -> Disp
     return PlainDisplay(sys.stderr, dimension, max_evaluations)
 
 
-@dataclass
-class Progress:
-    """How far a run has come, as a display has been told."""
-
-    dimension: int
-    max_evaluations: int
-    n_evaluations: int = 0
-    n_failed: int = 0
-    last: IterationInfo | None = None
-    seconds_by_phase: Counter[str] = field(default_factory=Counter)
-    started: float = field(default_factory=time.monotonic)
-
-    def evaluation(self, n_evaluations: int, n_failed: int) -> None:
-        """Take note of an evaluation."""
-        self.n_evaluations = n_evaluations
-        self.n_failed = n_failed
-
-    def iteration(self, info: IterationInfo) -> None:
-        """Take note of an iteration; ``info.timings`` holds the seconds of this one alone."""
-        self.n_evaluations = max(self.n_evaluations, info.n_evaluations)
-        self.last = info
-        # A new object: the thread that redraws may be reading the old one.
-        self.seconds_by_phase = self.seconds_by_phase + Counter(info.timings)
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the first evaluation was due."""
-        return time.monotonic() - self.started
-
-    def evaluations_text(self) -> str:
-        """'35/200 evaluations', with the failed ones when there are any."""
-        failed = f" ({self.n_failed} failed)" if self.n_failed else ""
-        return f"{self.n_evaluations}/{self.max_evaluations} evaluations{failed}"
-
-    def library_text(self) -> str:
-        """Seconds the library itself has taken, and the phases that took most."""
-        phases = self.seconds_by_phase.most_common(PHASES_SHOWN)
-        named = ", ".join(f"{phase} {seconds:.1f}" for phase, seconds in phases)
-        return f"{self.seconds_by_phase.total():.1f} s" + (f" ({named})" if named else "")
-
-
 class PlainDisplay(Display):
     """Lines of text on a stream: for files, pipes and batch systems."""
 
@@ -142,31 +102,36 @@ class PlainDisplay(Display):
         self._progress.started = time.monotonic()
         state = self._progress
         self._write(
-            f"{_count(state.dimension, 'parameter')}, at most {state.max_evaluations} evaluations"
+            f"{count(state.dimension, 'parameter')}, at most {state.max_evaluations} evaluations"
         )
 
-    def evaluation(self, n_evaluations: int, n_failed: int) -> None:
+    def running(self, n_running: int) -> None:
+        """Mention it in the next line."""
+        self._progress.n_running = n_running
+
+    def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
         """Say so when nothing has been said for a while."""
-        self._progress.evaluation(n_evaluations, n_failed)
+        self._progress.evaluation(n_evaluations, n_failed, seconds)
         if time.monotonic() - self._last_line >= SECONDS_BETWEEN_PLAIN_LINES:
-            self._write(f"{self._progress.evaluations_text()}, {_clock(self._progress.elapsed)}")
+            self._write(f"{self._progress.evaluations_text()}, {self._progress.clock_text()}")
 
     def iteration(self, info: IterationInfo) -> None:
         """One line per iteration."""
         self._progress.iteration(info)
         self._write(
             f"iteration {info.iteration}: {self._progress.evaluations_text()}, "
-            f"log evidence {_estimate(info.log_evidence, info.log_evidence_sd)}, "
-            f"ELBO {_estimate(info.elbo, info.elbo_sd)}, K = {info.n_components}, "
-            f"reliability {_number(info.reliability)}, {_phase(info)}, "
-            f"{_clock(self._progress.elapsed)}"
+            f"log evidence {estimate(info.log_evidence, info.log_evidence_sd)}, "
+            f"ELBO {estimate(info.elbo, info.elbo_sd)}, K = {info.n_components}, "
+            f"reliability {number(info.reliability)}, {phase(info)}, "
+            f"{self._progress.clock_text()}"
         )
 
     def finish(self, result_summary: str) -> None:
-        """The result, and the time the library took."""
+        """The result, and where the time went."""
         for line in result_summary.splitlines():
             self._write(line)
-        self._write(f"time in the library {self._progress.library_text()}")
+        target, library = self._progress.target_seconds, self._progress.library_text()
+        self._write(f"time in the target {target:.1f} s, in the library {library}")
 
     def _write(self, text: str) -> None:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
@@ -206,9 +171,13 @@ class LiveDisplay(Display):
         self._live.start()
         self._live.refresh()
 
-    def evaluation(self, n_evaluations: int, n_failed: int) -> None:
+    def running(self, n_running: int) -> None:
+        """Show it at the next refresh."""
+        self._progress.n_running = n_running
+
+    def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
         """Move the bar at the next refresh."""
-        self._progress.evaluation(n_evaluations, n_failed)
+        self._progress.evaluation(n_evaluations, n_failed, seconds)
 
     def iteration(self, info: IterationInfo) -> None:
         """Show the iteration's figures at once."""
@@ -230,30 +199,33 @@ class LiveDisplay(Display):
 
     def _panel(self) -> Panel:
         state = self._progress
-        title = f"sparing: {_count(state.dimension, 'parameter')}"
+        title = f"sparing: {count(state.dimension, 'parameter')}"
         bar = Table.grid(padding=(0, 2))
         completed = min(state.n_evaluations, state.max_evaluations)
         bar.add_row(
             ProgressBar(total=state.max_evaluations, completed=completed, width=24),
             state.evaluations_text(),
-            _clock(state.elapsed),
+            clock(state.elapsed),
         )
         figures = self._first_evaluations() if state.last is None else self._figures(state.last)
         return Panel(Group(bar, figures), title=title, title_align="left", expand=False)
 
     def _first_evaluations(self) -> RenderableType:
-        return Text("evaluating the initial design")
+        left = self._progress.time_left_text()
+        return Text(", ".join(filter(None, ("evaluating the initial design", left))))
 
     def _figures(self, info: IterationInfo) -> Table:
-        samples = _count(info.n_hyperparameter_samples, "hyperparameter sample")
+        samples = count(info.n_hyperparameter_samples, "hyperparameter sample")
         rows = (
-            ("iteration", f"{info.iteration}, {_phase(info)}"),
-            ("log evidence", _estimate(info.log_evidence, info.log_evidence_sd)),
-            ("ELBO", _estimate(info.elbo, info.elbo_sd)),
-            ("reliability index", f"{_number(info.reliability)} (below 1 when stable)"),
+            ("iteration", f"{info.iteration}, {phase(info)}"),
+            ("log evidence", estimate(info.log_evidence, info.log_evidence_sd)),
+            ("ELBO", estimate(info.elbo, info.elbo_sd)),
+            ("reliability index", f"{number(info.reliability)} (below 1 when stable)"),
             ("mixture components", str(info.n_components)),
             ("surrogate", f"{info.n_training} points, {samples}"),
             ("time in the library", self._progress.library_text()),
+            ("time in the target", f"{self._progress.target_seconds:.1f} s"),
+            ("time left", self._progress.time_left_text() or "not known yet"),
         )
         table = Table.grid(padding=(0, 2))
         for name, value in rows:
@@ -261,30 +233,6 @@ class LiveDisplay(Display):
         return table
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _phase(info: IterationInfo) -> str:
-    if info.warm_up:
-        return "warm-up"
-    return "stable" if info.stable else "not yet stable"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}" if math.isfinite(value) and abs(value) < 1e6 else f"{value:.4g}"
-
-
-def _estimate(value: float, sd: float) -> str:
-    return f"{_number(value)} ± {_number(sd)}"
-
-
 def _spell(text: str, encoding: str) -> str:
     """The text with its one special sign spelt out where the encoding lacks it."""
     return text if encoding.lower().startswith("utf") else text.replace("±", "+-")
-
-
-def _clock(seconds: float) -> str:
-    minutes, whole_seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{whole_seconds:02d}"

@@ -190,6 +190,12 @@ def test_a_campaign_of_samplers_alone_has_no_curves(tmp_path):
         headline_figure(source)
 
 
+def test_a_campaign_of_failures_has_no_figures(tmp_path):
+    RunFile(tmp_path).append(RunKey("lumpy-2", "sparing", 1, 40), FAILED)
+    with pytest.raises(BenchmarkError, match=r"every run in .* failed"):
+        cost_figure(Source(tmp_path))
+
+
 # Figures from recorded runs
 
 

@@ -1,0 +1,108 @@
+"""Several runs beside each other: their evidence, and their posterior of each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sparing.plots.densities import axis_grid
+from sparing.plots.style import (
+    AMBER,
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    open_frame,
+    panel_grid,
+    plain,
+    posterior_views,
+)
+from sparing.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, AMBER, BLACK)
+LINES = ("-", "--", ":", "-.")
+MARGINAL_GRID = 300
+
+
+def plot_comparison(results: Mapping[str, RunRecord] | Sequence[RunRecord]) -> Figure:
+    """Log evidence of each run with two standard deviations, and the marginals on each other.
+
+    An open dot marks a run that did not converge. Give a mapping to name the runs, such as
+    ``{"seed 1": first, "seed 2": second}``. Runs of different models may be compared too: a panel
+    shows every run that has its parameter.
+    """
+    runs = dict(results) if isinstance(results, Mapping) else _numbered(results)
+    if not runs:
+        raise ValueError("plot_comparison needs at least one result")
+    names = list(dict.fromkeys(name for run in runs.values() for name in run.problem.names))
+    styles = _styles(runs)
+    figure, axes = panel_grid(len(names) + 1, 3.2, 2.7)
+    _draw_evidence(axes[0], runs, styles)
+    for name, ax in zip(names, axes[1:], strict=True):
+        _draw_marginals(ax, name, runs, styles)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=min(len(runs), 5), frameon=False)
+    return figure
+
+
+def _numbered(results: Sequence[RunRecord]) -> dict[str, RunRecord]:
+    return {f"run {number}": run for number, run in enumerate(results, start=1)}
+
+
+def _styles(runs: Mapping[str, RunRecord]) -> dict[str, tuple[str, str]]:
+    """A colour and a line for each run, both different from one run to the next."""
+    most = len(COLOURS) * len(LINES)  # their lengths have no common factor
+    if len(runs) > most:
+        raise ValueError(f"{len(runs)} runs are too many for one picture: at most {most}")
+    return {
+        label: (COLOURS[number % len(COLOURS)], LINES[number % len(LINES)])
+        for number, label in enumerate(runs)
+    }
+
+
+def _draw_evidence(
+    ax: Axes, runs: Mapping[str, RunRecord], styles: Mapping[str, tuple[str, str]]
+) -> None:
+    for place, (label, run) in enumerate(runs.items()):
+        colour, line = styles[label]
+        error = 2.0 * run.log_evidence_sd
+        ends = [run.log_evidence - error, run.log_evidence + error]
+        ax.plot(ends, [place, place], color=colour, linestyle=line, label=plain(label))
+        # An open dot for a run that did not converge.
+        fill = colour if run.converged else "white"
+        ax.plot(run.log_evidence, place, "o", color=colour, markerfacecolor=fill)
+    ax.set_ylim(len(runs) - 0.5, -0.5)
+    ax.set_yticks([])
+    ax.set_xlabel("log evidence")
+    ax.locator_params(axis="x", nbins=4)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _draw_marginals(
+    ax: Axes,
+    name: str,
+    runs: Mapping[str, RunRecord],
+    styles: Mapping[str, tuple[str, str]],
+) -> None:
+    views = []
+    for label, run in runs.items():
+        if name not in run.problem.names:
+            continue
+        view = posterior_views(run.posterior)[run.problem.names.index(name)]
+        x = axis_grid(view, MARGINAL_GRID)
+        colour, line = styles[label]
+        ax.plot(x, run.posterior.marginal_density(name, x), color=colour, linestyle=line)
+        views.append(view)
+    ax.set_xlim(min(low for low, _ in views), max(high for _, high in views))
+    ax.set_ylim(bottom=0.0)
+    ax.set_yticks([])
+    ax.set_xlabel(plain(name))
+    ax.locator_params(axis="x", nbins=4)
+    open_frame(ax)
+    ax.spines["left"].set_visible(False)

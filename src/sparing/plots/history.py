@@ -1,0 +1,198 @@
+"""How a run went: estimates and their errors, stability, and the test of the error bars.
+
+rho_1..3, rho   reliability features and their mean (S2.4.1); stable when below 1
+z               residual of a held-out draw over its predicted standard deviation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri
+
+from sparing.linear_algebra import Array
+from sparing.plots.style import (
+    AMBER,
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    new_figure,
+    open_frame,
+)
+from sparing.run_record import RunRecord
+from sparing.state import IterationInfo
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+History = Sequence[IterationInfo]
+FEATURES = (
+    ("change of the lower bound", "change_of_elbo", BLUE, "--"),
+    ("error of the log evidence", "uncertainty_of_elbo", ORANGE, "-."),
+    ("change of the posterior", "change_of_posterior", PURPLE, ":"),
+)
+
+
+def plot_evidence(result: RunRecord) -> Figure:
+    """Log evidence and its lower bound (ELBO) against the number of evaluations.
+
+    Bands are two standard deviations either way; the diamond is what the run returned. In the
+    grey part the run was still searching for the posterior: estimates there mean little, and the
+    vertical axis follows those behind it.
+    """
+    figure = new_figure(7.0, 3.6)
+    ax = figure.subplots()
+    _draw_evidence(ax, result)
+    _finish([ax], result.history)
+    return figure
+
+
+def plot_reliability(result: RunRecord) -> Figure:
+    """Above, what must fall below 1 before the run may end; below, whether its errors are honest.
+
+    Posterior draws are predicted before they are evaluated. The lower panel shows how far the
+    predictions of each iteration were off, in units of the error they claimed; the bars reach
+    over what 95 in 100 iterations show when the claim is right.
+    """
+    figure = new_figure(7.0, 5.6)
+    features_ax, held_out_ax = figure.subplots(2, 1, sharex=True)
+    _draw_features(features_ax, result)
+    _draw_held_out(held_out_ax, result.history)
+    _finish([features_ax, held_out_ax], result.history)
+    return figure
+
+
+def plot_trace(result: RunRecord) -> Figure:
+    """Log evidence, reliability index and number of components against the evaluations."""
+    figure = new_figure(7.0, 7.0)
+    evidence_ax, reliability_ax, components_ax = figure.subplots(
+        3, 1, sharex=True, gridspec_kw={"height_ratios": (2, 1, 1)}
+    )
+    _draw_evidence(evidence_ax, result)
+    evaluations = _column(result.history, "n_evaluations")
+    index = _column(result.history, "reliability")
+    _draw_logarithmic(reliability_ax, evaluations, index, color=GREEN, marker=".")
+    reliability_ax.axhline(1.0, color=GREY, linestyle=":", linewidth=1)
+    reliability_ax.set_ylabel("reliability index")
+    components = _column(result.history, "n_components")
+    components_ax.step(evaluations, components, where="post", color=BLUE, marker=".")
+    components_ax.locator_params(axis="y", integer=True)
+    components_ax.set_ylabel("components K")
+    _finish([evidence_ax, reliability_ax, components_ax], result.history)
+    return figure
+
+
+def _draw_evidence(ax: Axes, record: RunRecord) -> None:
+    history, warm_up = record.history, _warm_up(record.history)
+    evaluations = _column(history, "n_evaluations")
+    bands = []
+    for label, name, colour, line in (
+        ("lower bound (ELBO)", "elbo", BLUE, "--"),
+        ("log evidence", "log_evidence", ORANGE, "-"),
+    ):
+        value, sd = _column(history, name), _column(history, f"{name}_sd")
+        low, high = value - 2 * sd, value + 2 * sd
+        # Before the posterior is found estimates and errors mean little: faint, without a band.
+        ax.plot(evaluations[warm_up], value[warm_up], color=colour, linestyle=line, alpha=0.35)
+        x, after = evaluations[~warm_up], ~warm_up
+        ax.plot(x, value[after], color=colour, linestyle=line, marker=".", label=label)
+        ax.fill_between(x, low[after], high[after], color=colour, alpha=0.2, linewidth=0)
+        bands += [low, high]
+    value, error = record.log_evidence, 2 * record.log_evidence_sd
+    n = record.n_evaluations
+    ax.errorbar([n], [value], [error], fmt="D", markersize=4, color=BLACK, label="returned")
+    bands += [np.full(len(history), value - error), np.full(len(history), value + error)]
+    _limit_to(ax, bands, warm_up)
+    ax.set_ylabel("log evidence (nats)")
+    ax.legend(frameon=False, loc="best", fontsize=9)
+
+
+def _draw_features(ax: Axes, record: RunRecord) -> None:
+    history, stopping = record.history, record.settings.stopping
+    evaluations = _column(history, "n_evaluations")
+    for label, name, colour, line in FEATURES:
+        values = np.array(
+            [np.nan if info.features is None else getattr(info.features, name) for info in history],
+            dtype=np.float64,
+        )
+        _draw_logarithmic(
+            ax, evaluations, values, color=colour, linestyle=line, linewidth=1.4, label=label
+        )
+    error = _column(history, "posterior_error")
+    if np.any(np.isfinite(error)):  # it is not asked for in the paper
+        share = error / (stopping.tolerance_posterior * len(record.problem.names))
+        _draw_logarithmic(ax, evaluations, share, color=AMBER, label="error of the posterior")
+    index = _column(history, "reliability")
+    _draw_logarithmic(
+        ax, evaluations, index, color=GREEN, marker=".", linewidth=2.0, label="reliability index"
+    )
+    ax.axhline(1.0, color=GREY, linestyle=":", linewidth=1)
+    ax.set_ylabel("stable when below 1")
+    ax.legend(frameon=False, loc="best", fontsize=8)
+
+
+def _draw_held_out(ax: Axes, history: History) -> None:
+    """Root mean square of z by iteration, with the 95 % interval of its distribution."""
+    tested = [info for info in history if info.n_held_out > 0]
+    ax.axhline(1.0, color=GREY, linestyle=":", linewidth=1)
+    ax.set_ylabel("error / claimed error")
+    if not tested:
+        text = "no posterior draw has been predicted before its evaluation yet"
+        ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="bottom", color=GREY)
+        return
+    evaluations, n = _column(tested, "n_evaluations"), _column(tested, "n_held_out")
+    # n z_rms^2 has a chi-squared distribution with n degrees of freedom when the claim is right.
+    low, high = (np.sqrt(chdtri(n, upper_tail) / n) for upper_tail in (0.975, 0.025))
+    ax.vlines(evaluations, low, high, color=GREY, alpha=0.3, linewidth=5, label="95 % if honest")
+    rms = np.sqrt(_column(tested, "held_out_squares") / n)
+    ax.plot(evaluations, rms, "o", color=ORANGE, markersize=5, label="posterior draws (rms)")
+    inflation = [np.sqrt(info.evidence.inflation) for info in history]
+    ax.plot(_column(history, "n_evaluations"), inflation, color=AMBER, label="factor on the error")
+    ax.set_ylim(0.0, 1.2 * max(*rms, *high, *inflation))
+    ax.legend(frameon=False, loc="upper left", fontsize=8)
+
+
+def _draw_logarithmic(ax: Axes, x: Array, values: Array, **style: object) -> None:
+    """A line on a logarithmic axis, with gaps where there is no positive finite value."""
+    shown = np.where(np.isfinite(values) & (values > 0), values, np.nan)
+    ax.plot(x, shown, **style)  # pyright: ignore[reportArgumentType]
+    if np.any(np.isfinite(shown)):
+        ax.set_yscale("log")
+
+
+def _finish(axes: Sequence[Axes], history: History) -> None:
+    """Shade the warm-up, name the common axis."""
+    evaluations, warm_up = _column(history, "n_evaluations"), _warm_up(history)
+    for ax in axes:
+        if np.any(warm_up):
+            ax.axvspan(evaluations[0], evaluations[warm_up][-1], color=GREY, alpha=0.1, linewidth=0)
+        open_frame(ax)
+    axes[-1].set_xlabel("evaluations")
+    axes[-1].locator_params(axis="x", integer=True)
+
+
+def _column(history: History, name: str) -> Array:
+    return np.array([getattr(info, name) for info in history], dtype=np.float64)
+
+
+def _warm_up(history: History) -> NDArray[np.bool_]:
+    return np.array([info.warm_up for info in history], dtype=bool)
+
+
+def _limit_to(ax: Axes, bands: Sequence[Array], warm_up: NDArray[np.bool_]) -> None:
+    """Choose the vertical axis from the iterations after the warm-up, or the later half."""
+    late = np.arange(len(warm_up)) >= len(warm_up) // 2
+    chosen = np.stack(bands)[:, late if np.all(warm_up) else ~warm_up]
+    finite = chosen[np.isfinite(chosen)]
+    if finite.size == 0:
+        return
+    low, high = finite.min(), finite.max()
+    margin = 0.1 * (high - low) or 0.5
+    ax.set_ylim(low - margin, high + margin)

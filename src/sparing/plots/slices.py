@@ -1,0 +1,87 @@
+"""The surrogate along each parameter through the posterior's mode, with its uncertainty.
+
+f(x)   log joint density; the surrogate gives its mean and standard deviation
+Z      evidence: log q(x) + log Z is what the posterior says f(x) is
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparing.linear_algebra import Array
+from sparing.plots.densities import axis_grid
+from sparing.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    evaluated_points,
+    open_frame,
+    panel_grid,
+    plain,
+    posterior_views,
+)
+from sparing.plots.surrogate import log_joint, train_again
+from sparing.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GRID = 400
+DEPTH = 8.0  # nats below the top: what lies deeper holds less than a thousandth of the mass
+
+
+def plot_slices(result: RunRecord) -> Figure:
+    """The log joint density along each parameter, the others held at the posterior's mode.
+
+    The band is the surrogate's mean with two standard deviations either way. The dashed line is
+    the posterior on the same scale: where both agree, the mixture follows the surrogate. With one
+    parameter the evaluated points are shown as well. The surrogate is trained again, which takes
+    as long as one iteration did.
+    """
+    names, mode = result.problem.names, result.posterior.mode()
+    gp = train_again(result)
+    figure, axes = panel_grid(len(names), *((6.0, 3.6) if len(names) == 1 else (3.0, 2.5)))
+    views = posterior_views(result.posterior)
+    for i, ax in enumerate(axes):
+        x = axis_grid(views[i], GRID)
+        points = np.tile(mode, (GRID, 1))
+        points[:, i] = x
+        mean, sd = log_joint(gp, result, points)
+        posterior = result.posterior.log_density(points) + result.log_evidence
+        ax.fill_between(x, mean - 2 * sd, mean + 2 * sd, color=BLUE, alpha=0.25, linewidth=0)
+        ax.plot(x, mean, color=BLUE, label="surrogate with its uncertainty")
+        ax.plot(x, posterior, color=GREEN, linestyle="--", label="posterior")
+        ax.axvline(mode[i], color=GREY, linestyle=":", linewidth=1, label="mode")
+        if len(names) == 1:
+            _draw_points(ax, result)
+        top = float(np.max(mean))
+        highest = min(float(np.max(mean + 2 * sd)), top + 0.5 * DEPTH)
+        ax.set_ylim(top - DEPTH, highest + 0.1 * DEPTH)
+        ax.set_xlim(*_interesting(x, np.maximum(mean, posterior), top))
+        ax.set_xlabel(plain(names[i]))
+        ax.locator_params(axis="x", nbins=4)
+        open_frame(ax)
+    axes[0].set_ylabel("log joint density")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_points(ax: Axes, result: RunRecord) -> None:
+    x = evaluated_points(result)[:, 0]
+    values = [entry.value for entry in result.evaluations if np.isfinite(entry.value)]
+    ax.plot(x, values, "o", color=ORANGE, markersize=4, label="evaluated points")
+
+
+def _interesting(x: Array, values: Array, top: float) -> tuple[float, float]:
+    """The stretch of x where the values are not far below the top, with a little around it.
+
+    With correlated parameters a slice is much narrower than the marginal.
+    """
+    inside = x[values > top - DEPTH]
+    margin = 0.08 * (inside[-1] - inside[0]) or 0.5 * (x[-1] - x[0])
+    return max(x[0], inside[0] - margin), min(x[-1], inside[-1] + margin)

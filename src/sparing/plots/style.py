@@ -1,0 +1,91 @@
+"""What all pictures share: colours, empty figures, names as text, the stretch of an axis to show.
+
+D   number of parameters
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparing.errors import MissingExtraError
+from sparing.linear_algebra import Array
+from sparing.posterior import Posterior
+from sparing.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# From the palette of Okabe and Ito, told apart with every common colour blindness.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+PURPLE, SKY, AMBER, BLACK = "#CC79A7", "#56B4E9", "#E69F00", "#222222"
+# Shades from light to dark: regions that hold 95, 80 and 50 % of the posterior mass.
+REGION_MASSES = (0.95, 0.80, 0.50)
+REGION_SHADES = ("#D6E6F2", "#9CC6E3", "#5AA2CF")
+# The axes show this central mass of each marginal, widened by VIEW_MARGIN on both sides.
+VIEW_MASS = 0.998
+VIEW_MARGIN = 0.15
+
+View = tuple[float, float]
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches, or the error that names the missing extra."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as problem:
+        raise MissingExtraError("matplotlib", "plots") from problem
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def panel_grid(n_panels: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with panels of this size in inches, at most four beside each other."""
+    n_columns = min(n_panels, 4)
+    n_rows = math.ceil(n_panels / n_columns)
+    figure = new_figure(width * n_columns, height * n_rows + 0.4)  # and a line for the legend
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel().tolist()
+    for ax in axes[n_panels:]:
+        ax.set_axis_off()
+    return figure, axes[:n_panels]
+
+
+def open_frame(ax: Axes) -> None:
+    """No frame on the sides without numbers."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def plain(name: str) -> str:
+    """A dollar sign in a parameter's name is not the start of a formula unless it has a partner."""
+    return name if name.count("$") % 2 == 0 else name.replace("$", r"\$")
+
+
+def evaluated_points(record: RunRecord) -> Array:
+    """Points with a finite value (n, D), in the user's coordinates."""
+    usable = [entry.x for entry in record.evaluations if math.isfinite(entry.value)]
+    return np.array(usable, dtype=np.float64).reshape(-1, len(record.problem.names))
+
+
+def points_without_value(record: RunRecord) -> Array:
+    """Points that failed or have density zero (n, D), in the user's coordinates."""
+    others = [entry.x for entry in record.evaluations if not math.isfinite(entry.value)]
+    return np.array(others, dtype=np.float64).reshape(-1, len(record.problem.names))
+
+
+def posterior_views(posterior: Posterior) -> list[View]:
+    """The stretch of each axis worth showing, within the hard bounds."""
+    outside = (1.0 - VIEW_MASS) / 2.0
+    low, high = posterior.quantile([outside, 1.0 - outside])
+    transform = posterior.transform
+    bounds = zip(low, high, transform.lower, transform.upper, strict=True)
+    return [_widened(left, right, lower, upper) for left, right, lower, upper in bounds]
+
+
+def _widened(low: float, high: float, lower: float, upper: float) -> View:
+    width = high - low
+    if not width > 0.0:  # a marginal narrower than its numbers can tell
+        width = max(abs(low), 1.0) * 1e-6
+    left, right = low - VIEW_MARGIN * width, high + VIEW_MARGIN * width
+    return max(float(left), float(lower)), min(float(right), float(upper))

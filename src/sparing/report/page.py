@@ -1,0 +1,150 @@
+"""The page: collects what it says, hands it to the templates, writes it to a file."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sparing.errors import MissingExtraError
+from sparing.report.meanings import MEANINGS
+from sparing.report.pictures import draw_pictures
+from sparing.report.questions import density_name, joint_prior, questions
+from sparing.report.reproduction import reproduction
+from sparing.run_record import RunRecord
+from sparing.store.files import write_durably
+from sparing.summary.numbers import counted, duration, estimate, parameter_rows
+from sparing.summary.story import sentence, tell_story
+from sparing.summary.warning_texts import explanation_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# What a page may load. The report: nothing. The live page: its own server's status.
+OFFLINE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+LIVE = f"{OFFLINE}; script-src 'self'; connect-src 'self'"
+LIVE_SCRIPT = "live.js"
+UNKNOWN_WARNING = "This warning has no further explanation."
+MOST_FAILURES = 10  # kinds of failure listed
+
+
+@dataclass(frozen=True)
+class LiveStatus:
+    """What the live page says above the report; ``version`` changes when the report does."""
+
+    version: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ExplainedWarning:
+    """A warning of the run with its meaning."""
+
+    text: str
+    meaning: str
+
+
+def write_report(
+    record: RunRecord,
+    path: str | PathLike[str],
+    *,
+    title: str,
+    reference: ArrayLike | None = None,
+) -> Path:
+    """Write the page to a file, complete or not at all, and return where it is."""
+    destination = Path(path)
+    page = report_page(record, title=title, reference=reference)
+    write_durably(destination, page.encode("utf-8"))
+    return destination
+
+
+def report_page(
+    record: RunRecord,
+    *,
+    title: str,
+    reference: ArrayLike | None = None,
+    live: LiveStatus | None = None,
+) -> str:
+    """The whole page as text."""
+    template = _environment().get_template("report.html")
+    seconds = Counter[str]()
+    for info in record.history:
+        seconds.update(info.timings)
+    return template.render(
+        _frame(title, live),
+        record=record,
+        story=tell_story(record),
+        meanings=MEANINGS,
+        questions=questions(record.problem),
+        joint_prior=joint_prior(record.problem),
+        log_density=density_name(record.problem),
+        rows=parameter_rows(record),
+        estimate=estimate,
+        duration=duration,
+        counted=counted,
+        sentence=sentence,
+        warnings=[_explained(text) for text in record.warnings],
+        failures=Counter(entry.message for entry in record.failed).most_common(MOST_FAILURES),
+        phases=seconds.most_common(),
+        period=_period(record),
+        pictures=draw_pictures(record, reference),
+        reproduction=reproduction(record),
+    )
+
+
+def waiting_page(text: str, *, title: str, live: LiveStatus) -> str:
+    """What the live page shows while there is nothing to report."""
+    return _environment().get_template("waiting.html").render(_frame(title, live), text=text)
+
+
+def _frame(title: str, live: LiveStatus | None) -> dict[str, object]:
+    """What every page has."""
+    return {
+        "title": title,
+        "live": live,
+        "live_script": LIVE_SCRIPT,
+        "content_policy": OFFLINE if live is None else LIVE,
+        "style": files("sparing.report").joinpath("templates/style.css").read_text("utf-8"),
+        "written": time.strftime("%Y-%m-%d %H:%M"),
+        "version": version("sparing"),
+    }
+
+
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as problem:
+        raise MissingExtraError("jinja2", "report") from problem
+    return Environment(
+        loader=PackageLoader("sparing.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _explained(warning: str) -> ExplainedWarning:
+    known = explanation_of(warning)
+    return ExplainedWarning(warning, UNKNOWN_WARNING if known is None else known.meaning)
+
+
+def _period(record: RunRecord) -> tuple[str, str] | None:
+    """When the first evaluation began and the last ended, in local time, if they were timed."""
+    moments = (m for entry in record.evaluations for m in (entry.started, entry.ended))
+    finite = [moment for moment in moments if np.isfinite(moment)]
+    if not finite:
+        return None
+    first, last = (
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+        for moment in (min(finite), max(finite))
+    )
+    return first, last

@@ -1,0 +1,65 @@
+"""Numbers as a person reads them, and the rows of the table of parameters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sparing.run_record import RunRecord
+
+INTERVAL = (0.025, 0.975)
+# Beyond these scales a number with a fixed point is hard to read.
+SMALLEST_SCALE, LARGEST_SCALE = 1e-4, 1e6
+
+
+@dataclass(frozen=True)
+class ParameterRow:
+    """What is known of one parameter, as text: all numbers to the same decimal."""
+
+    name: str
+    mean: str
+    sd: str
+    low: str  # the central interval that holds 95 % of the posterior
+    high: str
+
+
+def parameter_rows(record: RunRecord) -> tuple[ParameterRow, ...]:
+    """One row per parameter: mean, sd and 95 % interval."""
+    posterior = record.posterior
+    low, high = posterior.quantile(INTERVAL)
+    return tuple(
+        ParameterRow(name, *(rounded(value, sd) for value in (mean, sd, left, right)))
+        for name, mean, sd, left, right in zip(
+            posterior.names, posterior.mean, posterior.sd, low, high, strict=True
+        )
+    )
+
+
+def rounded(value: float, scale: float) -> str:
+    """The value to the decimal that shows ``scale`` with three digits."""
+    if not math.isfinite(value) or not SMALLEST_SCALE <= scale < LARGEST_SCALE:
+        return f"{value:.5g}"
+    return f"{value:z.{max(0, 2 - math.floor(math.log10(scale)))}f}"
+
+
+def estimate(value: float, sd: float) -> str:
+    """A value with its error, to the second digit of the error or the fourth decimal."""
+    if not math.isfinite(value) or not 0.0 < sd < LARGEST_SCALE:
+        return f"{value:.5g} ± {sd:.2g}"
+    decimals = min(4, max(0, 1 - math.floor(math.log10(sd))))
+    error = f"{sd:.{decimals}f}" if sd >= SMALLEST_SCALE else f"{sd:.1g}"
+    return f"{value:z.{decimals}f} ± {error}"
+
+
+def counted(number: int, noun: str) -> str:
+    """'1 evaluation', '2 evaluations'."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    if seconds < 120.0:
+        return f"{seconds:.1f} s"
+    if seconds < 7200.0:
+        return f"{seconds / 60.0:.1f} min"
+    return f"{seconds / 3600.0:.1f} h"

@@ -1,0 +1,92 @@
+"""What a person is told about a run besides its numbers: how it stopped, worries, next steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparing.run_record import RunRecord
+from sparing.stopping import StopReason
+from sparing.summary.checks import LET_IT_GO_ON, Check, Light, check_run, worst_light
+from sparing.summary.warning_texts import explanation_of
+
+ANOTHER_SEED = (
+    "run it again with another seed and compare (sparing.plots.plot_comparison): no single run can "
+    "tell whether a mode was missed"
+)
+
+
+@dataclass(frozen=True)
+class Worry:
+    """Something that may be wrong with the result, and how much it matters."""
+
+    light: Light
+    text: str
+
+
+@dataclass(frozen=True)
+class Story:
+    """What to make of a run."""
+
+    checks: tuple[Check, ...]
+    light: Light
+    verdict: str
+    worries: tuple[Worry, ...]
+    next_steps: tuple[str, ...]
+
+
+VERDICTS = {
+    Light.GREEN: "No check found a fault.",
+    Light.AMBER: "Usable, but look closer at what is marked below.",
+    Light.RED: "Do not rely on this result yet.",
+}
+PROVISIONAL = "The run has not ended: everything here is provisional."
+
+
+def tell_story(record: RunRecord) -> Story:
+    """Judge the run and say what follows from it."""
+    checks = check_run(record)
+    light = worst_light(checks)
+    ended = record.stop_reason is not StopReason.UNFINISHED
+    verdict = VERDICTS[light] if ended else PROVISIONAL
+    return Story(checks, light, verdict, _worries(record, checks), _steps(record, checks))
+
+
+def stop_text(record: RunRecord) -> str:
+    """Why the run stopped and whether it converged."""
+    if record.stop_reason is StopReason.UNFINISHED:
+        return str(record.stop_reason)
+    return f"{record.stop_reason}: {'converged' if record.converged else 'NOT converged'}"
+
+
+def sentence(text: str) -> str:
+    """The text with a capital first letter and a full stop; names in it stay as they are."""
+    end = "" if text.endswith((".", "?", "!")) else "."
+    return f"{text[:1].upper()}{text[1:]}{end}"
+
+
+def _worries(record: RunRecord, checks: tuple[Check, ...]) -> tuple[Worry, ...]:
+    """The run's own warnings, then what else the checks found; the worst first."""
+    lights = {check.topic: check.light for check in checks}
+    worries, covered = [], set()
+    for text in record.warnings:
+        known = explanation_of(text)
+        topic = None if known is None else known.topic
+        covered.add(topic)
+        # A warning is never good news, whatever the threshold of the check beside it.
+        light = Light.RED if topic and lights.get(topic) is Light.RED else Light.AMBER
+        worries.append(Worry(light, text))
+    worries += [
+        Worry(check.light, f"{check.topic} {sentence(check.finding)}")
+        for check in checks
+        if check.light is not Light.GREEN and check.topic not in covered
+    ]
+    return tuple(sorted(worries, key=lambda worry: worry.light is not Light.RED))
+
+
+def _steps(record: RunRecord, checks: tuple[Check, ...]) -> tuple[str, ...]:
+    """Advice of the checks, the worst first, and what is always worth doing."""
+    if record.stop_reason is StopReason.UNFINISHED:
+        return (LET_IT_GO_ON,)
+    ordered = sorted(checks, key=lambda check: check.light is not Light.RED)
+    steps = [step for check in ordered for step in check.advice]
+    return tuple(dict.fromkeys([*steps, ANOTHER_SEED]))

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from tests.report.records import (
+    converged,
+    failing,
+    log_joint,
+    made_by_hand,
+    one_dimensional,
+    too_short,
+)
+
+import sparing
+from sparing.plots import plot_slices
+from sparing.plots.surrogate import log_joint as surrogate_log_joint
+from sparing.plots.surrogate import train_again
+
+
+@pytest.mark.parametrize("make", [converged, too_short])
+def test_the_surrogate_trained_again_knows_the_target(make):
+    result = make()
+    x = converged().posterior.sample(50, seed=4)
+    mean, sd = surrogate_log_joint(train_again(result), result, x)
+    truth = np.array([log_joint(point) for point in x])
+    assert np.max(np.abs(mean - truth) / np.hypot(sd, 0.02)) < 5.0
+    assert np.median(np.abs(mean - truth)) < 0.05
+
+
+def test_the_surrogate_trained_again_is_the_run_s_own():
+    """Of a posterior that is narrow beside the box: the first points are left out of it."""
+
+    def narrow(x):
+        return -50.0 * float(x @ x)
+
+    run = sparing.Inference(sparing.Problem(narrow, [-2, -2], [2, 2]), seed=3, max_evaluations=60)
+    while proposals := run.ask(1):
+        run.tell(proposals[0], narrow(proposals[0].x))
+    result, own = run.result(), run._engine.state.solution
+    assert own.gp.training.n_points < result.n_evaluations
+    again = train_again(result)
+    assert again.training.n_points == own.gp.training.n_points
+    x = result.posterior.sample(50, seed=4)
+    expected = surrogate_log_joint(own.gp, result, x)[0]
+    np.testing.assert_allclose(surrogate_log_joint(again, result, x)[0], expected, atol=0.02)
+
+
+def test_slices_follow_the_target_through_the_mode():
+    result = converged()
+    mode = result.posterior.mode()
+    for index, ax in enumerate(plot_slices(result).axes):
+        x, mean = ax.lines[0].get_data()
+        points = np.tile(mode, (len(x), 1))
+        points[:, index] = x
+        truth = np.array([log_joint(point) for point in points])
+        top = truth > truth.max() - 3.0
+        np.testing.assert_allclose(mean[top], truth[top], atol=0.05)
+        posterior = ax.lines[1].get_ydata()
+        np.testing.assert_allclose(posterior[top], truth[top], atol=0.3)
+        low, high = ax.get_xlim()
+        assert low < mode[index] < high
+        assert ax.get_ylim()[0] == pytest.approx(mean.max() - 8.0)
+
+
+def test_with_one_parameter_the_points_lie_on_the_slice():
+    result = one_dimensional()
+    ax = plot_slices(result).axes[0]
+    points = next(line for line in ax.lines if line.get_label() == "evaluated points")
+    np.testing.assert_array_equal(points.get_xdata(), [entry.x[0] for entry in result.evaluations])
+    np.testing.assert_array_equal(points.get_ydata(), [entry.value for entry in result.evaluations])
+
+
+@pytest.mark.parametrize("make", [failing, lambda: made_by_hand(12)])
+def test_bounds_failures_and_many_parameters(make, tmp_path):
+    result = make()
+    figure = plot_slices(result)
+    drawn = [ax for ax in figure.axes if ax.axison]
+    assert len(drawn) == result.problem.dimension
+    figure.savefig(tmp_path / "slices.png", dpi=40)
