@@ -1,4 +1,4 @@
-"""Importance weights: Pareto smoothing against ArviZ, the corrected mixture against exact moments."""
+"""Importance weights: Pareto smoothing against ArviZ, the corrected mixture against moments."""
 
 import warnings
 

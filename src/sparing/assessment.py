@@ -21,7 +21,7 @@ from sparing.problem import Problem
 from sparing.random_streams import RandomStreams
 from sparing.settings import Settings
 from sparing.state import IterationInfo, Solution, State
-from sparing.step import is_climbing, kept
+from sparing.step import kept, must_climb
 from sparing.stopping import (
     Reliability,
     is_accurate,
@@ -134,7 +134,7 @@ def _has_arrived(
 ) -> bool:
     """Whether the warm-up has found the bulk of the posterior (Section 3.5)."""
     warm_up = settings.warm_up
-    if warm_up.watch_values and is_climbing(solution.gp):
+    if must_climb(solution.gp, settings):
         return False
     if warm_up_is_over(_spaced_elcbo(history, settings), warm_up):
         return True
@@ -162,8 +162,8 @@ def held_out_residuals(
     state: State, evaluations: Sequence[Evaluation], settings: Settings
 ) -> Array:
     """Residuals of the posterior draws that came in since the last surrogate was trained: (m,)."""
-    if state.solution is None or state.warm_up:
-        return np.empty(0)
+    if state.solution is None or state.warm_up or must_climb(state.solution.gp, settings):
+        return np.empty(0)  # other rules chose the points
     seen = state.history[-1].n_evaluations
     draws = [
         entry

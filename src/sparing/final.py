@@ -42,13 +42,22 @@ def final_solution(
     """The last solution when stable, else the best recent one; refitted if that helps."""
     beta = settings.stopping.beta_lcb_unstable
     elcbo = [info.elbo - beta * info.elbo_sd for info in state.history]
-    index = -1 if converged else best_recent(elcbo, settings.stopping.recent_fraction)
+    index = -1 if converged else _best_unstable(state, elcbo, settings)
     chosen = state.history[index]
     best = FinalSolution(chosen.posterior, chosen.elbo, chosen.elbo_sd, chosen.evidence)
     richer = _richer_fit(state, settings, streams)
     if richer is not None and richer.elbo - beta * richer.elbo_sd >= elcbo[index]:
         return richer
     return best
+
+
+def _best_unstable(state: State, elcbo: Sequence[float], settings: Settings) -> int:
+    """Which iteration to return when the last one is not stable (Section 3.7)."""
+    n_recent = settings.stopping.n_recent_solutions
+    if n_recent is None:
+        return best_recent(elcbo, settings.stopping.recent_fraction)
+    recent = [info.log_evidence_sd for info in state.history[-n_recent:]]
+    return len(elcbo) - len(recent) + int(np.argmin(recent))
 
 
 def _richer_fit(state: State, settings: Settings, streams: RandomStreams) -> FinalSolution | None:

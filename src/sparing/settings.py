@@ -27,8 +27,7 @@ class HyperparameterSchedule:
     """How many hyperparameter samples, and when sampling gives way to MAP (Section 3.4)."""
 
     numerator: float = 80.0  # n_gp = round(80 / sqrt(n)), Section 3.4
-    # 8 in the paper (Section 3.5); samples here are independent, so half as many average as much.
-    max_samples_in_warm_up: int = 4
+    max_samples_in_warm_up: int = 8  # Section 3.5
     # The paper sets no other limit. Samples here are independent (decisions/0009), and six of them
     # average as much as many more of a chain.
     max_samples: int | None = 6
@@ -47,7 +46,6 @@ class HyperparameterSchedule:
     def paper(cls) -> HyperparameterSchedule:
         """Section 3.4: trained in every iteration."""
         return cls(
-            max_samples_in_warm_up=8,
             max_samples=None,
             variance_threshold=1e-4,
             retraining_growth=0.0,

@@ -41,7 +41,7 @@ def n_new_points(state: State, settings: Settings) -> int:
         return settings.initial_design.size(state.transform.dimension)
     if state.warm_up_just_ended:
         return 0  # Section 3.5: q adapts first
-    if state.warm_up and state.solution is not None and is_climbing(state.solution.gp):
+    if state.solution is not None and must_climb(state.solution.gp, settings):
         return settings.acquisition.n_climbing
     return settings.acquisition.n_active
 
@@ -60,17 +60,19 @@ def propose(
     ``gp`` is the last surrogate with everything that arrived since appended (rank-one updates),
     ``count`` the running number of the proposal, ``pending`` whether others are being evaluated.
     """
-    rule = settings.acquisition.rule(count, warm_up=state.warm_up, pending=pending)
+    # What was taken for the bulk may turn out to lie far below it: then the search goes on.
+    searching = state.warm_up or must_climb(gp, settings)
+    rule = settings.acquisition.rule(count, warm_up=searching, pending=pending)
     generator = streams.generator("acquisition", count)
-    mixture = state.mixture if state.warm_up else state.history[-1].posterior.mixture
+    mixture = state.mixture if searching else state.history[-1].posterior.mixture
     u = next_point(rule, count, gp, mixture, settings.acquisition, generator)
     return state.transform.to_user(_within_reach(u[None, :], state.transform))[0]
 
 
-def is_climbing(gp: GaussianProcess) -> bool:
+def must_climb(gp: GaussianProcess, settings: Settings) -> bool:
     """Whether even the best few points differ by more than points of one posterior do."""
     best = np.sort(gp.training.values)[-2 * gp.dimension - 2 :]
-    return float(np.ptp(best)) > 2.0 * gp.dimension
+    return settings.warm_up.watch_values and float(np.ptp(best)) > 2.0 * gp.dimension
 
 
 def _within_reach(u: Array, transform: ParameterTransform) -> Array:

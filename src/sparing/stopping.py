@@ -36,13 +36,16 @@ class StoppingSettings:
     n_recent: int = 4  # iterations the ELCBO is compared with, Section 3.6
     beta_lcb: float = 3.0  # Section 3.2
     beta_lcb_unstable: float = 5.0  # choosing what to return without stability, Section 3.7
-    # "A recent solution" (Section 3.7): the last quarter of the iterations.
+    # "A recent solution" (Section 3.7): the last quarter of the iterations, the one with the best
+    # ELCBO. With a number of solutions instead, the one with the smallest error among the last few:
+    # the ELCBO of a surrogate that was wrong may be the best there ever was.
     recent_fraction: float = 0.25
+    n_recent_solutions: int | None = 5
 
     @classmethod
     def paper(cls) -> StoppingSettings:
         """Sections 3.7 and S2.4."""
-        return cls(n_stable=8)
+        return cls(n_stable=8, n_recent_solutions=None)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class AcquisitionSettings:
     """Which rule chooses which point, and how it is searched."""
 
     n_active: int = 5  # points per iteration, Section 3.3
-    # Points per iteration while the best points still lie far apart in value (step.is_climbing): on
+    # Points per iteration while the best points still lie far apart in value (step.must_climb): on
     # the way up one value can overturn what the others were chosen by.
     n_climbing: int = 1
     # Warm-up has to find the mass: a_pro climbs. Afterwards the rules take turns.
