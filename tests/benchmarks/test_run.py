@@ -98,7 +98,8 @@ def test_runs_taken_back_are_done_again_even_after_an_interruption(tmp_path, stu
     run_campaign(campaign(tmp_path, methods=["sparing", "sparing-paper"]), quiet)
     run_campaign(campaign(tmp_path, redo=["sparing"]), quiet)
     rows = records(tmp_path)
-    assert [row["method"] for row in rows] == ["sparing", "sparing-paper", "sparing", "sparing"]
+    assert {row["method"] for row in rows[:2]} == {"sparing", "sparing-paper"}  # in any order
+    assert [row["method"] for row in rows[2:]] == ["sparing", "sparing"]
     assert [row["status"] for row in rows] == ["ok", "ok", "forgotten", "ok"]
     file = RunFile(tmp_path)
     file.forget([RunKey("lumpy-1-g0", "sparing", 1, 400)])  # and now the machine goes down

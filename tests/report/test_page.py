@@ -177,7 +177,7 @@ def test_settings_are_told_by_how_they_differ():
     told = reproduction(replace(result, settings=changed))
     assert {item.name: (item.value, item.usual) for item in told.changed} == {
         "bounded_map": ("LOGIT", "PROBIT"),
-        "final_fit.n_components": ("None", "50"),
+        "final_fit.n_components": ("None", str(sparing.Settings().final_fit.n_components)),
     }
     assert "with the changes below" in told.call
     # A file may hold 5.0 where the code has 5.

@@ -11,6 +11,7 @@ import concurrent.futures
 import importlib
 import os
 import pickle
+import time
 import warnings
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
@@ -120,6 +121,19 @@ class LocalBackend(Backend):
             self.executor.shutdown(wait=True, cancel_futures=cancel)
 
 
+def _exit_code(process: Any) -> int | None:
+    """The exit code of a dead process, None when it cannot be had.
+
+    The pool's own thread may be burying the same process: whichever of the two comes second finds
+    nothing to wait for, and the code appears a moment later.
+    """
+    process.join(BURIAL)
+    deadline = time.monotonic() + BURIAL
+    while process.exitcode is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return process.exitcode
+
+
 class ProcessPoolBackend(Backend):
     """The standard library's pool, or loky's: broken as a whole by one dead worker.
 
@@ -156,8 +170,7 @@ class ProcessPoolBackend(Backend):
         _, processes = self._isolated.get(future, (None, ()))
         for process in processes:
             with suppress(Exception):  # a process object already closed
-                process.join(BURIAL)
-                return describe_exit(process.exitcode)
+                return describe_exit(_exit_code(process))
         return describe_exit(None)
 
     def release(self, future: Future, /) -> None:
