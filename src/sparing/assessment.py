@@ -49,7 +49,6 @@ def complete_iteration(
 
     The info of the new state carries no timings yet; the caller, who has the clock, adds them.
     """
-    stopping = settings.stopping
     expected = solution.elbo.expected_log_joint
     residuals = held_out_residuals(state, evaluations, settings)
     evidence, mixture = corrected_posterior(
@@ -62,19 +61,14 @@ def complete_iteration(
     )
     posterior = Posterior(mixture, solution.transform, problem.names)
     features = _features(state, solution, posterior, evidence, settings)
-    posterior_error = float("nan")
-    if not state.warm_up and settings.posterior_error is not None:
-        generator = streams.generator("posterior error", state.iteration)
-        posterior_error = expected_posterior_error(
-            solution.mixture, solution.gp, evidence.inflation, settings.posterior_error, generator
-        )
+    posterior_error = _posterior_error(state, solution, evidence, settings, streams)
     info = IterationInfo(
         iteration=state.iteration + 1,
         n_evaluations=n_evaluations,
         n_training=len(solution.gp.training.values),
         elbo=solution.elbo.value,
         elbo_sd=solution.elbo.sd,
-        elcbo=solution.elbo.elcbo(stopping.beta_lcb),
+        elcbo=solution.elbo.elcbo(settings.stopping.beta_lcb),
         log_evidence=evidence.log_evidence,
         log_evidence_sd=evidence.sd,
         n_components=solution.mixture.n_components,
@@ -94,18 +88,8 @@ def complete_iteration(
         posterior=posterior,
         timings={},
     )
-    elcbo = [*(past.elcbo for past in state.history), info.elcbo]
-    reliabilities = [*(past.features for past in state.history), features]
-    errors = [*(past.posterior_error for past in state.history), posterior_error]
-    stable = (
-        not state.warm_up
-        and is_stable(reliabilities, elcbo, stopping)
-        and (
-            settings.posterior_error is None
-            or is_accurate(errors, state.transform.dimension, stopping)
-        )
-    )
-    history = (*state.history, replace(info, stable=stable))
+    history = (*state.history, info)
+    history = (*state.history, replace(info, stable=_may_stop(history, state, settings)))
     warm_up_ends = state.warm_up and _has_arrived(history, solution, evaluations, settings)
     trained_on = tuple(entry.index for entry in kept(state, evaluations))
     trimmed = state.trimmed
@@ -123,6 +107,39 @@ def complete_iteration(
         trimmed=trimmed,
         last_whitening=state.iteration if whitening_tried else state.last_whitening,
         history=history,
+    )
+
+
+def _posterior_error(
+    state: State,
+    solution: Solution,
+    evidence: Evidence,
+    settings: Settings,
+    streams: RandomStreams,
+) -> float:
+    """The expected gsKL to the truth; NaN during the warm-up and where it is not asked for."""
+    if state.warm_up or settings.posterior_error is None:
+        return float("nan")
+    return expected_posterior_error(
+        solution.mixture,
+        solution.gp,
+        evidence.inflation,
+        settings.posterior_error,
+        streams.generator("posterior error", state.iteration),
+    )
+
+
+def _may_stop(history: Sequence[IterationInfo], state: State, settings: Settings) -> bool:
+    """Whether the solution is stable (S2.4.2) and, where that is tested, accurate."""
+    if state.warm_up:
+        return False
+    reliabilities = [info.features for info in history]
+    elcbo = [info.elcbo for info in history]
+    if not is_stable(reliabilities, elcbo, settings.stopping):
+        return False
+    errors = [info.posterior_error for info in history]
+    return settings.posterior_error is None or is_accurate(
+        errors, state.transform.dimension, settings.stopping
     )
 
 

@@ -65,7 +65,7 @@ class FinalFit:
     """A last variational fit with more components, kept when it does not hurt.
 
     Fifty in the strongest peer; since the posterior is corrected by importance weights, twenty give
-    the same errors at a fifth of the time (docs/decisions/0010).
+    the same errors in less time (docs/decisions/0010).
     """
 
     n_components: int = 20
