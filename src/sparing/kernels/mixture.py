@@ -210,6 +210,31 @@ def _accumulate_path_gradient(
         gradient_log_lengths[i] += weight * stretch_sum
 
 
+@inline
+def _overlaps(weights, means, scales, lengths, k, terms):
+    """log Σ_l w_l γ_lk without its constant; w_l γ_lk relative to their sum into terms (K,)."""
+    n_components, n_dimensions = means.shape
+    largest = -np.inf
+    for component in range(n_components):
+        variance = scales[component] ** 2 + scales[k] ** 2
+        distance = 0.0
+        for i in range(n_dimensions):
+            distance += ((means[component, i] - means[k, i]) / lengths[i]) ** 2
+        terms[component] = (
+            np.log(weights[component])
+            - 0.5 * n_dimensions * np.log(variance)
+            - 0.5 * distance / variance
+        )
+        largest = max(largest, terms[component])
+    total = 0.0
+    for component in range(n_components):
+        terms[component] = np.exp(terms[component] - largest)
+        total += terms[component]
+    for component in range(n_components):
+        terms[component] /= total
+    return largest + np.log(total)
+
+
 @kernel
 def entropy_lower_bound_and_gradient(
     weights,
@@ -231,31 +256,14 @@ def entropy_lower_bound_and_gradient(
     gradient_log_lengths[:] = 0.0
     gradient_weights[:] = 0.0
     constant = -0.5 * n_dimensions * LOG_2_PI - np.sum(np.log(lengths))
-    log_weights = np.log(weights)
-    log_terms = np.empty(n_components)
+    shares = np.empty(n_components)  # w_l γ_lk / Σ_j w_j γ_jk
     bound = 0.0
     for k in range(n_components):
-        largest = -np.inf
-        for component in range(n_components):
-            variance = scales[component] ** 2 + scales[k] ** 2
-            distance = 0.0
-            for i in range(n_dimensions):
-                distance += ((means[component, i] - means[k, i]) / lengths[i]) ** 2
-            log_terms[component] = (
-                log_weights[component]
-                - 0.5 * n_dimensions * np.log(variance)
-                - 0.5 * distance / variance
-            )
-            largest = max(largest, log_terms[component])
-        total = 0.0
-        for component in range(n_components):
-            log_terms[component] = np.exp(log_terms[component] - largest)
-            total += log_terms[component]
-        log_overlap = constant + largest + np.log(total)
+        log_overlap = constant + _overlaps(weights, means, scales, lengths, k, shares)
         bound -= weights[k] * log_overlap
         gradient_weights[k] -= log_overlap
         for component in range(n_components):
-            share = log_terms[component] / total  # w_l γ_lk / Σ_j w_j γ_jk
+            share = shares[component]
             gradient_weights[component] -= weights[k] * share / weights[component]
             variance = scales[component] ** 2 + scales[k] ** 2
             factor = weights[k] * share
@@ -278,25 +286,10 @@ def entropy_lower_bound_value(weights, means, scales, lengths):
     """The same bound without its gradient."""
     n_components, n_dimensions = means.shape
     constant = -0.5 * n_dimensions * LOG_2_PI - np.sum(np.log(lengths))
-    log_terms = np.empty(n_components)
+    shares = np.empty(n_components)
     bound = 0.0
     for k in range(n_components):
-        largest = -np.inf
-        for component in range(n_components):
-            variance = scales[component] ** 2 + scales[k] ** 2
-            distance = 0.0
-            for i in range(n_dimensions):
-                distance += ((means[component, i] - means[k, i]) / lengths[i]) ** 2
-            log_terms[component] = (
-                np.log(weights[component])
-                - 0.5 * n_dimensions * np.log(variance)
-                - 0.5 * distance / variance
-            )
-            largest = max(largest, log_terms[component])
-        total = 0.0
-        for component in range(n_components):
-            total += np.exp(log_terms[component] - largest)
-        bound -= weights[k] * (constant + largest + np.log(total))
+        bound -= weights[k] * (constant + _overlaps(weights, means, scales, lengths, k, shares))
     return bound
 
 
