@@ -55,9 +55,10 @@ def complete_iteration(
         solution.mixture,
         solution.gp,
         solution.elbo,
-        _calibration(state, residuals, settings),
+        calibration(state, residuals, settings),
         settings.evidence,
         streams.generator("evidence", state.iteration),
+        warm_up=state.warm_up,
     )
     posterior = Posterior(mixture, solution.transform, problem.names)
     features = _features(state, solution, posterior, evidence, settings)
@@ -198,17 +199,19 @@ def held_out_residuals(
     return standardised_residuals(gp, inputs, values)
 
 
-def _calibration(state: State, residuals: Array, settings: Settings) -> Calibration:
-    """What held-out draws and the last estimates say about the error of the next one."""
-    inflation = variance_inflation(
-        [*(past.n_held_out for past in state.history), len(residuals)],
-        [*(past.held_out_squares for past in state.history), float(residuals @ residuals)],
-        settings.calibration,
+def calibration(state: State, residuals: Array, settings: Settings) -> Calibration:
+    """What held-out draws, with new residuals (m,), and the last estimates say about the error."""
+    counts = [*(past.n_held_out for past in state.history), len(residuals)]
+    squares = [*(past.held_out_squares for past in state.history), float(residuals @ residuals)]
+    unproven = settings.calibration.unproven_variance
+    return Calibration(
+        inflation=variance_inflation(counts, squares, settings.calibration),
+        error_inflation=variance_inflation(counts, squares, settings.calibration, unproven),
+        recent=_recent_estimates(state, settings),
     )
-    return Calibration(inflation, recent_estimates(state, settings))
 
 
-def recent_estimates(state: State, settings: Settings) -> tuple[float, ...]:
+def _recent_estimates(state: State, settings: Settings) -> tuple[float, ...]:
     """The last few log evidences after the warm-up, oldest first."""
     recent = state.history[-settings.calibration.n_estimates :]
     return tuple(past.log_evidence for past in recent if not past.warm_up)

@@ -40,6 +40,7 @@ class EvidenceSettings:
 
     importance_correction: bool = True
     n_samples: int = 2**11
+    n_samples_in_warm_up: int = 2**8  # nothing but the display looks at the evidence then
     largest_variance: float = 0.5
     largest_pareto_k: float = 0.7  # Vehtari et al.: the estimate is unusable above
 
@@ -53,11 +54,14 @@ class EvidenceSettings:
 class Calibration:
     """What earlier iterations teach about the error of this one.
 
-    ``inflation`` multiplies the surrogate's variance; ``recent`` are the last few estimates of the
-    log evidence after the warm-up, oldest first.
+    ``inflation`` is the factor on the surrogate's variance that held-out draws show,
+    ``error_inflation`` the one in the reported error, which also covers what few draws have not
+    tested yet; ``recent`` are the last few estimates of the log evidence after the warm-up, oldest
+    first.
     """
 
     inflation: float = 1.0
+    error_inflation: float = 1.0
     recent: tuple[float, ...] = ()
 
 
@@ -86,13 +90,14 @@ def corrected_posterior(
     calibration: Calibration,
     settings: EvidenceSettings,
     generator: np.random.Generator,
+    *,
+    warm_up: bool = False,
 ) -> tuple[Evidence, GaussianMixture]:
     """The log evidence and the posterior, both corrected by importance sampling where asked."""
     draws = None
     if settings.importance_correction:
-        draws = weighted_draws(
-            mixture, gp, settings.n_samples, settings.largest_variance, generator
-        )
+        n_samples = settings.n_samples_in_warm_up if warm_up else settings.n_samples
+        draws = weighted_draws(mixture, gp, n_samples, settings.largest_variance, generator)
     evidence = estimate_evidence(draws, elbo, calibration, settings)
     if draws is None:
         return evidence, mixture
@@ -117,7 +122,7 @@ def estimate_evidence(
     pareto_k = float(np.median([item.pareto_k for item in estimates]))
     effective = float(np.mean([item.effective for item in estimates]))
     curvature = log_evidence - flat
-    surrogate_sd = float(np.sqrt(calibration.inflation)) * elbo.sd
+    surrogate_sd = float(np.sqrt(calibration.error_inflation)) * elbo.sd
     rest = pareto_k, effective, curvature, calibration.inflation
     if not np.isfinite(log_evidence):
         return Evidence(elbo.value, surrogate_sd, False, *rest)

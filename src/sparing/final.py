@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.assessment import recent_estimates
+from sparing.assessment import calibration
 from sparing.evaluation_log import Evaluation, Status
-from sparing.evidence import Calibration, Evidence, corrected_posterior
+from sparing.evidence import Evidence, corrected_posterior
 from sparing.linear_algebra import Array
 from sparing.posterior import Posterior
 from sparing.random_streams import RandomStreams
@@ -78,11 +78,9 @@ def _richer_fit(state: State, settings: Settings, streams: RandomStreams) -> Fin
         generator=generator,
     ).mixture
     elbo = evaluate_elbo(fitted, gp, settings.variational.n_final_entropy_samples, generator)
-    calibration = Calibration(
-        state.history[-1].evidence.inflation, recent_estimates(state, settings)
-    )
+    shown = calibration(state, np.empty(0), settings)
     evidence, corrected = corrected_posterior(
-        fitted, gp, elbo, calibration, settings.evidence, generator
+        fitted, gp, elbo, shown, settings.evidence, generator
     )
     posterior = Posterior(corrected, state.transform, state.history[-1].posterior.names)
     return FinalSolution(posterior, elbo.value, elbo.sd, evidence)
