@@ -3,19 +3,20 @@
 #   make demo     infer a curved posterior, watch it, write output/demo.png
 #   make test     ruff, pyright and pytest
 #   make lint     ruff and pyright alone
+#   make docs     build the documentation into output/docs/index.html
 #   make format   rewrite the sources in the project's style
 #   make clean    remove everything these commands made
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-TOOLS_PATHS := src tests benchmarks
+TOOLS_PATHS := src tests benchmarks docs examples
 
 # pyright otherwise asks the network at every run whether a newer release exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint docs format clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -30,6 +31,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check $(TOOLS_PATHS)
 	$(BIN)/ruff format --check $(TOOLS_PATHS)
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m sphinx -W --keep-going -q -d output/doctrees docs output/docs
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix $(TOOLS_PATHS)

@@ -103,7 +103,11 @@ def test_held_out_draws_inflate_the_error():
     elbo = replace(elbo, sd=0.1)
     sds = [
         evidence_of(q, gp, elbo, calibration, EvidenceSettings(), np.random.default_rng(5)).sd
-        for calibration in (Calibration(), Calibration(error_inflation=9.0), Calibration(recent=(5.0, -5.0)))
+        for calibration in (
+            Calibration(),
+            Calibration(error_inflation=9.0),
+            Calibration(recent=(5.0, -5.0)),
+        )
     ]
     assert sds[1] == pytest.approx(3 * sds[0], rel=0.1)
     assert sds[2] > 3.0  # an estimate that still moves by this much is not known any better

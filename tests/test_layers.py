@@ -21,11 +21,12 @@ LAYERS = {
     "L4 decisions": "acquisition importance evidence posterior_error diagnostics stopping "
     "whitening training_data",
     "L5 iteration": "settings posterior state step assessment final executors engine "
-    "run_progress progress",
-    "L5 account": "run_record summary plots report",
-    "L5 run": "result serialisation inference driver",
-    "L6 surface": "cli demo live integrations testing __main__ __init__ "
-    "stored_run comparison agreement diagnose calibration predictive",
+    "run_progress progress several_progress",
+    "L5 account": "run_record summary plots report integrations",
+    "L5 run": "result serialisation inference agreement diagnose several_runs run_loop "
+    "independent_runs run_plan driver",
+    "L6 surface": "cli demo live testing __main__ __init__ "
+    "stored_run comparison calibration predictive",
 }
 RANKS = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names.split()}
 PACKAGE = "sparing"

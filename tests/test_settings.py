@@ -62,7 +62,7 @@ def test_the_paper_preset_has_the_papers_constants():
     assert paper.stopping.tolerance_sd == 0.1
     assert paper.stopping.tolerance_kl_factor == 0.01
     assert paper.stopping.tolerance_improvement == 0.01
-    assert (paper.stopping.beta_lcb, paper.stopping.beta_lcb_unstable) == (3.0, 5.0)
+    assert (paper.variational.beta_lcb, paper.stopping.beta_lcb_unstable) == (3.0, 5.0)
     assert paper.stopping.n_recent == 4
     assert (paper.warm_up.tolerance_elcbo, paper.warm_up.n_iterations) == (1.0, 3)
     assert paper.warm_up.trim_per_dimension == 10.0

@@ -295,7 +295,7 @@ def test_text_of_a_good_run():
     assert float(lines[0].split()[2]) == pytest.approx(LOG_EVIDENCE, abs=0.05)
     assert "the solution has been stable for long enough: converged" in text
     assert "what to worry about" not in text
-    assert "another seed" in text
+    assert "runs=4" in text
     assert "result.report" in text
     header = lines.index(next(line for line in lines if line.startswith("parameter")))
     for name, mean, line in zip(

@@ -1,8 +1,20 @@
 """sparing: posterior and log evidence from few evaluations of an expensive log likelihood.
 
-problem = sparing.Problem(log_density, plausible_lower, plausible_upper)
-result = sparing.infer(problem)
-print(result)
+>>> import numpy as np
+>>> import sparing
+>>> def log_density(x):
+...     slope, offset = x
+...     return -0.5 * ((slope - 1.2) ** 2 / 0.3**2 + (offset + 0.5) ** 2 / 0.2**2)
+>>> problem = sparing.Problem(log_density, [0, -1], [2, 1], names=["slope", "offset"])
+>>> result = sparing.infer(problem, seed=1, progress=False)
+>>> print(result)
+log evidence  -0.9... ± 0.0...
+...
+parameter    mean     sd  95 % interval
+slope        1.20...
+offset      -0.50...
+
+The examples of all other docstrings go on from here.
 """
 
 from importlib.metadata import version as _version
@@ -39,6 +51,7 @@ from sparing.problem import Problem
 from sparing.result import Result
 from sparing.serialisation.result_reader import load
 from sparing.settings import Settings
+from sparing.several_runs import SeveralRuns
 from sparing.stopping import StopReason
 from sparing.stored_run import load_run
 
@@ -65,6 +78,7 @@ __all__ = [
     "Rule",
     "Settings",
     "SettingsError",
+    "SeveralRuns",
     "SparingError",
     "SparingWarning",
     "Status",

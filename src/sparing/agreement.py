@@ -25,7 +25,13 @@ QUANTILES = 256  # per run and marginal, for the total variation
 
 @dataclass(frozen=True)
 class AgreementLimits:
-    """How far two runs may differ and still agree."""
+    """How far two runs may differ and still agree.
+
+    >>> another = sparing.infer(problem, seed=2, progress=False)
+    >>> limits = sparing.AgreementLimits(total_variation=0.1)
+    >>> print(sparing.diagnose([result, another], limits).verdict)
+    all runs agree
+    """
 
     # Errors of the evidence up to 0.1 are negligible (paper, Section 4), however small the sds.
     negligible_difference: float = 0.1

@@ -69,7 +69,7 @@ def complete_iteration(
         n_training=len(solution.gp.training.values),
         elbo=solution.elbo.value,
         elbo_sd=solution.elbo.sd,
-        elcbo=solution.elbo.elcbo(settings.stopping.beta_lcb),
+        elcbo=solution.elbo.elcbo(settings.variational.beta_lcb),
         log_evidence=evidence.log_evidence,
         log_evidence_sd=evidence.sd,
         n_components=solution.mixture.n_components,
@@ -212,9 +212,13 @@ def calibration(state: State, residuals: Array, settings: Settings) -> Calibrati
 
 
 def _recent_estimates(state: State, settings: Settings) -> tuple[float, ...]:
-    """The last few log evidences after the warm-up, oldest first."""
-    recent = state.history[-settings.calibration.n_estimates :]
-    return tuple(past.log_evidence for past in recent if not past.warm_up)
+    """The last few log evidences after the warm-up that were estimates at all, oldest first."""
+    limits = settings.calibration
+    return tuple(
+        past.log_evidence
+        for past in state.history[-limits.n_estimates :]
+        if not past.warm_up and past.log_evidence_sd <= limits.largest_sd
+    )
 
 
 def _features(

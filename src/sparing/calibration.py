@@ -140,12 +140,13 @@ def simulation_based_calibration(
     ...     return sparing.Problem(
     ...         lambda x: st.norm.logpdf(y, x[0], 0.5), -2, 2, prior=st.norm(0.0, 1.0)
     ...     )
-    >>> check = simulation_based_calibration(simulate, make_problem, 10, max_evaluations=15)
+    >>> check = sparing.simulation_based_calibration(simulate, make_problem, 10, max_evaluations=15)
     >>> check.ranks.shape, check.calibrated
     ((10, 1), True)
     """
     _check(n, n_draws, options)
     streams = RandomStreams(seed)
+    arguments: dict[str, Any] = {"progress": False, **options}
     names: tuple[str, ...] = ()
     truths, ranks, converged = [], [], []
     for i in range(n):
@@ -155,7 +156,7 @@ def simulation_based_calibration(
         _check_simulation(i, truth, problem, names)
         names = problem.names
         run_seed = int(streams.generator("inference", i).integers(2**32))
-        result = infer(problem, seed=run_seed, **{"progress": False, **options})
+        result = infer(problem, seed=run_seed, **arguments)
         draws = result.posterior.sample(n_draws, seed=streams.generator("posterior draws", i))
         truths.append(truth)
         ranks.append(np.sum(draws < truth, axis=0))

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_softmax, logsumexp
+from scipy.special import expit, log_softmax
 
 from sparing.errors import SettingsError
 from sparing.linear_algebra import Array
@@ -96,7 +96,20 @@ class ModelEvidence:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several models with their posterior probabilities, the most probable first."""
+    """Several models with their posterior probabilities, the most probable first.
+
+    >>> import sparing
+    >>> def result_of(width):
+    ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
+    ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
+    >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(9.0)})
+    >>> [model.name for model in comparison.models], comparison.best.name
+    (['wide', 'narrow'], 'wide')
+    >>> [str(factor.strength) for factor in comparison.factors]
+    ['positive']
+    >>> any("told apart" in caution for caution in comparison.cautions)
+    False
+    """
 
     models: tuple[ModelEvidence, ...]
 
@@ -106,7 +119,17 @@ class Comparison:
         return self.models[0]
 
     def bayes_factor(self, model: str, against: str) -> BayesFactor:
-        """How much the data favour one model over another, both by name."""
+        """How much the data favour one model over another, both by name.
+
+        >>> import sparing
+        >>> def result_of(width):
+        ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
+        ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
+        >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(9.0)})
+        >>> factor = comparison.bayes_factor("narrow", against="wide")
+        >>> round(factor.log_factor, 1)  # log(1 / 9)
+        -2.2
+        """
         first, second = self._model(model), self._model(against)
         difference = first.log_evidence - second.log_evidence
         return BayesFactor(model, against, difference, math.hypot(first.sd, second.sd))
@@ -168,7 +191,7 @@ def compare(
     >>> def result_of(width):
     ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
     ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
-    >>> comparison = compare({"narrow": result_of(1.0), "wide": result_of(3.0)})
+    >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(3.0)})
     >>> comparison.best.name, round(comparison.best.probability, 2)
     ('wide', 0.75)
     """
@@ -207,7 +230,8 @@ def _log_odds(log_probability: Array, sd: Array) -> tuple[Array, Array]:
     log_odds, error = np.empty(n), np.empty(n)
     for i in range(n):
         others = np.arange(n) != i
-        log_rest = logsumexp(log_probability[others])  # 1 - p_i would lose its digits
+        # log(1 - p_i), which would lose its digits.
+        log_rest = np.logaddexp.reduce(log_probability[others])
         shares = np.exp(log_probability[others] - log_rest)
         log_odds[i] = log_probability[i] - log_rest
         error[i] = np.hypot(sd[i], np.linalg.norm(shares * sd[others]))

@@ -37,23 +37,39 @@ REACH_SHARE = 1e-9
 
 
 class BoundedMap(enum.Enum):
-    """The distribution F whose quantile function maps (0, 1) to the real line."""
+    """The distribution F whose quantile function maps (0, 1) to the real line.
+
+    >>> from dataclasses import replace
+    >>> settings = replace(sparing.Settings(), bounded_map=sparing.BoundedMap.LOGIT)
+    """
 
     LOGIT = "logit"  # the paper, Section S2.3
     PROBIT = "probit"  # a uniform density becomes normal, the shape the surrogate expects
 
     def log_tail(self, v: Array) -> Array:
-        """Log F(v), for v <= 0."""
+        """Log F(v), for v <= 0.
+
+        >>> np.exp(sparing.BoundedMap.PROBIT.log_tail(np.array([0.0, -1.96]))).round(3)
+        array([0.5  , 0.025])
+        """
         return log_expit(v) if self is BoundedMap.LOGIT else log_ndtr(v)
 
     def tail_quantile(self, log_probability: Array) -> Array:
-        """F^-1(exp(log_probability)), for probabilities up to 1/2."""
+        """F^-1(exp(log_probability)), for probabilities up to 1/2.
+
+        >>> sparing.BoundedMap.PROBIT.tail_quantile(np.log([0.5, 0.025])).round(2)
+        array([ 0.  , -1.96])
+        """
         if self is BoundedMap.LOGIT:
             return log_probability - np.log1p(-np.exp(log_probability))
         return ndtri_exp(log_probability)
 
     def log_density(self, v: Array) -> Array:
-        """Log F'(v)."""
+        """Log F'(v).
+
+        >>> np.exp(sparing.BoundedMap.LOGIT.log_density(np.array([0.0])))
+        array([0.25])
+        """
         if self is BoundedMap.LOGIT:
             return log_expit(v) + log_expit(-v)
         squarable = np.clip(v, -LARGEST_SQUARABLE, LARGEST_SQUARABLE)

@@ -54,7 +54,22 @@ class RunJudgement:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The agreement of several runs; ``best`` is the number of the one to use, from 1."""
+    """The agreement of several runs; ``best`` is the number of the one to use, from 1.
+
+    >>> import sparing
+    >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
+    >>> runs = [
+    ...     sparing.infer(problem, seed=seed, max_evaluations=20, progress=False)
+    ...     for seed in (1, 2)
+    ... ]
+    >>> diagnosis = sparing.diagnose(runs)
+    >>> diagnosis.verdict
+    <Verdict.AGREE: 'all runs agree'>
+    >>> diagnosis.kept, diagnosis.dropped
+    ((1, 2), ())
+    >>> diagnosis.advice[0] == f"use run {diagnosis.best}"
+    True
+    """
 
     runs: tuple[RunJudgement, ...]
     pairs: tuple[PairAgreement, ...]
@@ -124,7 +139,7 @@ def diagnose(results: Sequence[Result], limits: AgreementLimits | None = None) -
     ...     sparing.infer(problem, seed=seed, max_evaluations=20, progress=False)
     ...     for seed in (1, 2, 3)
     ... ]
-    >>> print(diagnose(runs).verdict)
+    >>> print(sparing.diagnose(runs).verdict)
     all runs agree
     """
     runs = tuple(results)

@@ -1,39 +1,26 @@
-"""Drive a run to its end: ask, evaluate, tell, show; on any executor, interruptible, resumable."""
+"""``infer``: a problem in, a result out."""
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, Literal, overload
 
 from numpy.typing import ArrayLike
 
-from sparing.evaluation_log import Proposal
-from sparing.executors.failures import FailedEvaluationError, FailurePolicy
-from sparing.executors.outcome import Outcome, record_to_outcome
-from sparing.executors.pool import EvaluationPool
-from sparing.inference import Inference
-from sparing.kernels.announce import compile_with_notice
+from sparing.errors import SettingsError
+from sparing.executors.failures import FailurePolicy
 from sparing.problem import Problem
-from sparing.progress import Display, make_display
 from sparing.result import Result
+from sparing.run_loop import Callback
+from sparing.run_plan import RunPlan, infer_once, infer_several
 from sparing.settings import Settings
-from sparing.state import IterationInfo
-from sparing.stopping import StopReason
+from sparing.several_runs import SeveralRuns
 from sparing.store import Store
 
-Callback = Callable[[IterationInfo], Any]
 
-# What a callback returns to end the run.
-STOP = "stop"
-
-
+@overload
 def infer(
     problem: Problem,
     *,
@@ -51,7 +38,47 @@ def infer(
     settings: Settings | None = None,
     progress: bool = True,
     callback: Callback | None = None,
-) -> Result:
+    runs: Literal[1] | None = None,
+) -> Result: ...
+@overload
+def infer(
+    problem: Problem,
+    *,
+    x0: ArrayLike | None = None,
+    seed: int | None = None,
+    max_evaluations: int | None = None,
+    batch_size: int | None = None,
+    executor: Executor | Any | None = None,
+    workers: int | None = None,
+    time_limit: float | None = None,
+    failures: FailurePolicy | None = None,
+    tolerance: float = 0.1,
+    store: str | Path | Store | None = None,
+    tag: str = "",
+    settings: Settings | None = None,
+    progress: bool = True,
+    callback: Callback | None = None,
+    runs: int,
+) -> SeveralRuns: ...
+def infer(
+    problem: Problem,
+    *,
+    x0: ArrayLike | None = None,
+    seed: int | None = None,
+    max_evaluations: int | None = None,
+    batch_size: int | None = None,
+    executor: Executor | Any | None = None,
+    workers: int | None = None,
+    time_limit: float | None = None,
+    failures: FailurePolicy | None = None,
+    tolerance: float = 0.1,
+    store: str | Path | Store | None = None,
+    tag: str = "",
+    settings: Settings | None = None,
+    progress: bool = True,
+    callback: Callback | None = None,
+    runs: int | None = None,
+) -> Result | SeveralRuns:
     """Infer the posterior and the log evidence of a problem.
 
     x0               a point, or several, to start from; none: the plausible box is sampled
@@ -69,155 +96,44 @@ def infer(
     settings         ``Settings()``, or ``Settings.paper()`` for the 2018 algorithm
     progress         show a live display
     callback         called with each iteration's info; returning "stop" ends the run
+    runs             2 or more: so many independent runs, then a pooled one that is told what all
+                     of them evaluated; returns `SeveralRuns`
 
     Ctrl-C ends the run and returns the result so far; with a store, the same call goes on.
+
+    With several runs the budget is each run's and that of the pooled run's own evaluations, so at
+    most ``(runs + 1) * max_evaluations`` are made. Several starting points are dealt out to the
+    runs, and so are the points in flight; with fewer workers than runs, the last runs wait.
+    ``info.run`` tells a callback which run it hears of, and "stop" ends that run alone. ``store``
+    is a directory with a run directory for each.
+
+    >>> import sparing
+    >>> def log_density(x):
+    ...     return -0.5 * float(x @ x)
+    >>> problem = sparing.Problem(log_density, [-2, -2], [2, 2], names=["a", "b"])
+    >>> result = sparing.infer(problem, seed=1, max_evaluations=40, progress=False)
+    >>> print(f"{result.log_evidence:.2f}")  # exact: log(2 pi) = 1.84
+    1.84
+    >>> result.posterior.sample(1000, seed=1).shape
+    (1000, 2)
     """
-    policy = FailurePolicy() if failures is None else failures
-    run = Inference(
-        problem,
-        x0=x0,
+    if runs is not None and (not isinstance(runs, Integral) or isinstance(runs, bool) or runs < 1):
+        raise SettingsError([f"runs must be a whole number >= 1, got {runs!r}"])
+    plan = RunPlan(
+        problem=problem,
         seed=seed,
         max_evaluations=max_evaluations,
         tolerance=tolerance,
-        store=store,
         tag=tag,
         settings=settings,
+        executor=executor,
+        workers=workers,
+        batch_size=batch_size,
+        time_limit=time_limit,
+        policy=FailurePolicy() if failures is None else failures,
+        callback=callback,
+        progress=progress,
     )
-    with (
-        run,
-        make_display(progress, problem, run.max_evaluations) as display,
-        EvaluationPool(
-            problem,
-            executor,
-            workers=workers,
-            time_limit=time_limit,
-            policy=policy,
-            spool_dir=run.store.spool.directory,
-        ) as pool,
-    ):
-        compile_with_notice(display.compiling)
-        display.start()
-        loop = _Loop(run, pool, policy, display, callback, batch_size)
-        with _interruptible(loop):
-            loop.take_up()
-            loop.run()
-        if loop.signal is not None:
-            _end_interrupted(loop, store)
-        result = run.result()
-        display.finish(result.summary())
-    return result
-
-
-class _Loop:
-    """Keeps the workers busy until the run is finished or somebody interrupts it."""
-
-    def __init__(
-        self,
-        run: Inference,
-        pool: EvaluationPool,
-        policy: FailurePolicy,
-        display: Display,
-        callback: Callback | None,
-        batch_size: int | None,
-    ) -> None:
-        self.inference = run
-        self.signal: int | None = None
-        self.waiting = False  # for evaluations: the only moment an interrupt may break into
-        self._pool = pool
-        self._policy = policy
-        self._display = display
-        self._callback = callback
-        self._batch_size = batch_size
-        self._n_shown = 0
-
-    def take_up(self) -> None:
-        """Go on with what an earlier process left: results in the spool, points in flight."""
-        spool = self.inference.store.spool
-        pending = {proposal.identifier: proposal for proposal in self.inference.pending}
-        for identifier, record in spool.harvest():
-            if identifier in pending and not self.inference.finished:
-                self.inference.tell_outcome(pending.pop(identifier), record_to_outcome(record))
-            spool.remove(identifier)
-        if not self.inference.finished:
-            for proposal in pending.values():
-                self._pool.submit(proposal)
-        self._n_shown = len(self.inference.history)
-
-    def run(self) -> None:
-        """Ask, wait, tell."""
-        inference, pool = self.inference, self._pool
-        while not inference.finished and self.signal is None:
-            room = (self._batch_size or pool.capacity) - pool.n_in_flight
-            if room > 0:
-                for proposal in inference.ask(room):
-                    pool.submit(proposal)
-                self._display.running(pool.n_in_flight)
-            for proposal, outcome in self._wait():
-                if not inference.finished:
-                    inference.tell_outcome(proposal, outcome)
-                inference.store.spool.remove(proposal.identifier)
-                self._show(outcome.duration)
-            self._policy.check(inference.n_failed, inference.n_evaluations, inference.evaluations)
-
-    def _wait(self) -> list[tuple[Proposal, Outcome]]:
-        self.waiting = True
-        try:
-            return self._pool.wait() if self.signal is None else []
-        except _InterruptedWaitError:
-            return []
-        except FailedEvaluationError as failure:  # the policy ends the run; the record comes first
-            self.inference.tell_outcome(failure.proposal, failure.outcome)
-            raise
-        finally:
-            self.waiting = False
-
-    def _show(self, seconds: float) -> None:
-        """Show an evaluation that took so long, and the iterations it completed."""
-        self._display.evaluation(self.inference.n_evaluations, self.inference.n_failed, seconds)
-        self._display.running(self._pool.n_in_flight)
-        for info in self.inference.history[self._n_shown :]:
-            self._display.iteration(info)
-            self._n_shown += 1
-            if self._callback is not None and self._callback(info) == STOP:
-                self.inference.stop()
-
-
-class _InterruptedWaitError(BaseException):
-    """A signal arrived while evaluations were running."""
-
-
-@contextmanager
-def _interruptible(loop: _Loop) -> Iterator[None]:
-    """SIGINT and SIGTERM end the loop at a safe point; a second one ends it anywhere."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
-        return
-
-    def handle(number: int, _frame: FrameType | None) -> None:
-        if loop.signal is not None:
-            raise KeyboardInterrupt
-        loop.signal = number
-        if loop.waiting:
-            raise _InterruptedWaitError
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _end_interrupted(loop: _Loop, store: object) -> None:
-    """Stop the run; leave the process where there is nothing to return or SIGTERM asked for it."""
-    inference = loop.inference
-    where = ""
-    if isinstance(store, (str, Path)):
-        where = f"; the same call with store={str(store)!r} goes on"
-    message = f"interrupted after {inference.n_evaluations} evaluations{where}"
-    if loop.signal == signal.SIGTERM:
-        sys.stderr.write(f"sparing: {message}\n")
-        raise SystemExit(128 + signal.SIGTERM)
-    inference.stop(StopReason.INTERRUPTED)
-    if not inference.history:
-        raise KeyboardInterrupt(message)
+    if runs is None or runs == 1:
+        return infer_once(plan, x0, store)
+    return infer_several(plan, int(runs), x0, store)

@@ -8,7 +8,7 @@ seed and settings gives the same state to the last bit; that is how a run is res
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -269,7 +269,7 @@ class Engine:
     # ------------------------------------------------------------------ timing
 
     @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
+    def _phase(self, name: str) -> Generator[None, None, None]:
         """Time a phase of our own work and keep BLAS to one thread in it.
 
         Matrices here are small: more threads only wait for each other (up to 100 times slower on

@@ -9,7 +9,14 @@ from collections.abc import Iterable
 
 
 class SparingError(Exception):
-    """Base of every error raised by sparing."""
+    """Base of every error raised by sparing.
+
+    >>> try:
+    ...     sparing.load("no-such-file")
+    ... except sparing.SparingError as error:
+    ...     print(error)
+    no-such-file cannot be loaded: there is no such file
+    """
 
 
 class FaultListError(SparingError, ValueError):
@@ -28,19 +35,39 @@ class FaultListError(SparingError, ValueError):
 
 
 class ProblemError(FaultListError):
-    """A problem, or a starting point for it, that cannot be used as given."""
+    """A problem, or a starting point for it, that cannot be used as given.
+
+    >>> sparing.Problem(lambda x: 0.0, [0.0, 5.0], [1.0, 4.0], lower=[0.5, 0.0])
+    Traceback (most recent call last):
+    sparing.errors.ProblemError: the problem has 2 faults:
+      - x1: ...
+      - x2: ...
+    """
 
     subject = "the problem"
 
 
 class SettingsError(FaultListError):
-    """Settings or arguments of a run that cannot be used as given."""
+    """Settings or arguments of a run that cannot be used as given.
+
+    >>> sparing.infer(problem, max_evaluations=1, tolerance=0.0)
+    Traceback (most recent call last):
+    sparing.errors.SettingsError: the settings has 2 faults:
+      - max_evaluations must be a whole number >= 2, got 1
+      - tolerance must be a positive number, got 0.0
+    """
 
     subject = "the settings"
 
 
 class TargetError(SparingError, RuntimeError):
-    """A target that cannot be used, for example one that is nowhere finite."""
+    """A target that cannot be used, for example one that is nowhere finite.
+
+    >>> nowhere = sparing.Problem(lambda x: -np.inf, -1.0, 1.0)
+    >>> sparing.infer(nowhere, seed=1, progress=False)
+    Traceback (most recent call last):
+    sparing.errors.TargetError: ...
+    """
 
 
 class InvalidValueError(TargetError):
@@ -89,11 +116,22 @@ class StoreFullError(StoreError):
 
 
 class LoadError(SparingError, ValueError):
-    """A file that is damaged, or was not written by sparing, or by a newer version of it."""
+    """A file that is damaged, or was not written by sparing, or by a newer version of it.
+
+    >>> from pathlib import Path
+    >>> _ = Path("notes.txt").write_text("no result")
+    >>> sparing.load("notes.txt")
+    Traceback (most recent call last):
+    sparing.errors.LoadError: notes.txt cannot be loaded: it is not a file that sparing wrote
+    """
 
 
 class MissingExtraError(SparingError, ImportError):
-    """An optional package is needed and not installed; the message says how to install it."""
+    """An optional package is needed and not installed; the message says how to install it.
+
+    >>> print(sparing.MissingExtraError("matplotlib", "plots"))
+    matplotlib is not installed: pip install 'sparing[plots]'
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
@@ -105,4 +143,8 @@ class MissingExtraError(SparingError, ImportError):
 
 
 class SparingWarning(UserWarning):
-    """Something the user should know about a run that nevertheless goes on."""
+    """Something the user should know about a run that nevertheless goes on.
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=sparing.SparingWarning)  # end the run instead
+    """

@@ -18,7 +18,13 @@ from sparing.linear_algebra import Array
 
 
 class Status(enum.Enum):
-    """How an evaluation of the target ended."""
+    """How an evaluation of the target ended.
+
+    >>> [entry.status for entry in result.evaluations[:2]]
+    [<Status.OK: 'ok'>, <Status.OK: 'ok'>]
+    >>> sum(entry.status is sparing.Status.FAILED for entry in result.evaluations)
+    0
+    """
 
     OK = "ok"
     OUT_OF_SUPPORT = "out of support"  # the target returned -inf: density zero there
@@ -35,6 +41,11 @@ class Proposal:
     """A point the run asks to have evaluated.
 
     ``x`` is in the user's coordinates; ``identifier`` counts proposals from 0.
+
+    >>> run = sparing.Inference(problem, seed=1)
+    >>> (proposal,) = run.ask()
+    >>> proposal.identifier, proposal.x.shape
+    (0, (2,))
     """
 
     identifier: int
@@ -52,6 +63,12 @@ class Evaluation:
     ``duration`` is in seconds, ``started`` and ``ended`` are Unix times (NaN when the caller did
     not time it). ``identifier`` is that of the proposal it answers, None for a point the user
     evaluated on their own.
+
+    >>> first = result.evaluations[0]
+    >>> first.index, first.x.shape, first.usable
+    (0, (2,), True)
+    >>> first.value == problem.log_joint(first.x)
+    True
     """
 
     index: int

@@ -79,9 +79,7 @@ def _richer_fit(state: State, settings: Settings, streams: RandomStreams) -> Fin
     ).mixture
     elbo = evaluate_elbo(fitted, gp, settings.variational.n_final_entropy_samples, generator)
     shown = calibration(state, np.empty(0), settings)
-    evidence, corrected = corrected_posterior(
-        fitted, gp, elbo, shown, settings.evidence, generator
-    )
+    evidence, corrected = corrected_posterior(fitted, gp, elbo, shown, settings.evidence, generator)
     posterior = Posterior(corrected, state.transform, state.history[-1].posterior.names)
     return FinalSolution(posterior, elbo.value, elbo.sd, evidence)
 

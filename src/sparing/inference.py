@@ -41,6 +41,17 @@ class Inference:
     Arguments are those of ``infer``, less the ones about execution and display. With ``store`` a
     path, every evaluation is durable before it is used and the same path again resumes the run;
     use it as a context manager, or ``close`` it, to release the path.
+
+    >>> with sparing.Inference(problem, seed=1, max_evaluations=14, store="run") as run:
+    ...     while not run.finished:
+    ...         for proposal in run.ask(2):
+    ...             evaluation = run.tell(proposal, problem.log_joint(proposal.x))
+    >>> run.n_evaluations, run.n_failed, run.max_evaluations, run.seed
+    (14, 0, 14, 1)
+    >>> run.evaluations[-1].x.shape, run.history[-1].n_evaluations, run.pending
+    ((2,), 14, ())
+    >>> run.result().stop_reason
+    <StopReason.BUDGET: 'the evaluation budget is used up'>
     """
 
     def __init__(
@@ -125,6 +136,12 @@ class Inference:
         """Up to n points to evaluate next; fewer when the budget ends, none when finished.
 
         Points asked for and not told yet are pending: they shape the next ones.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> [proposal.identifier for proposal in run.ask(3)]
+        [0, 1, 2]
+        >>> len(run.pending)
+        3
         """
         if n < 1:
             raise ValueError(f"ask(n) needs n >= 1, got {n}")
@@ -154,6 +171,15 @@ class Inference:
         evaluated on your own. The value is the log joint (log likelihood plus log prior when the
         problem has a prior): what ``problem.log_joint(x)`` returns. May refit the model, which
         takes a while.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> first, second = run.ask(2)
+        >>> run.tell(second, problem.log_joint(second.x)).status
+        <Status.OK: 'ok'>
+        >>> run.tell(first, error="the solver diverged").status
+        <Status.FAILED: 'failed'>
+        >>> run.tell([1.0, -0.4], problem.log_joint([1.0, -0.4])).identifier is None
+        True
         """
         if error is not None:
             outcome = Outcome(math.nan, Status.FAILED, duration, str(error) or repr(error))
@@ -166,7 +192,15 @@ class Inference:
         return self.tell_outcome(point, outcome)
 
     def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
-        """Report all that is known of one evaluation; see ``tell``."""
+        """Report all that is known of one evaluation; see ``tell``.
+
+        >>> from sparing.executors import evaluate
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> (proposal,) = run.ask()
+        >>> evaluation = run.tell_outcome(proposal, evaluate(problem, proposal.x))
+        >>> evaluation.status, evaluation.worker != ""
+        (<Status.OK: 'ok'>, True)
+        """
         identifier, x = self._identify(point)
         entry = Evaluation(
             index=len(self._engine.log),
@@ -203,7 +237,15 @@ class Inference:
         return None, points[0]
 
     def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:
-        """End the run now; ``result`` then gives what there is."""
+        """End the run now; ``result`` then gives what there is.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> for proposal in run.ask(10):
+        ...     evaluation = run.tell(proposal, problem.log_joint(proposal.x))
+        >>> run.stop()
+        >>> run.finished, run.ask()
+        (True, [])
+        """
         if not self.finished:
             if not self.history and len(self._engine.log.usable()) >= 2:
                 self._engine.iterate()
@@ -211,7 +253,14 @@ class Inference:
                 self._engine.finish(reason)
 
     def result(self) -> Result:
-        """The result; before the run has finished, the current one."""
+        """The result; before the run has finished, the current one.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> for proposal in run.ask(10):
+        ...     evaluation = run.tell(proposal, problem.log_joint(proposal.x))
+        >>> run.result().stop_reason
+        <StopReason.UNFINISHED: 'the run has not ended yet'>
+        """
         engine, settings = self._engine, self.settings
         if not self.history:
             raise TargetError(
@@ -291,7 +340,16 @@ class Inference:
             self.store.write_snapshot(self._n_events, arrays, metadata)
 
     def close(self) -> None:
-        """Release the store; the run can be resumed from it."""
+        """Release the store; the run can be resumed from it.
+
+        >>> run = sparing.Inference(problem, seed=1, store="run")
+        >>> proposals = run.ask(2)
+        >>> run.close()
+        >>> resumed = sparing.Inference(problem, store="run")
+        >>> len(resumed.pending)
+        2
+        >>> resumed.close()
+        """
         self.store.close()
 
     def __enter__(self) -> Inference:

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from sparing.cli.lock_state import Holder, lock_state
 from sparing.errors import SettingsError, SparingError, TargetError
 from sparing.evaluation_log import Evaluation, Status
 from sparing.inference import Inference
 from sparing.report import LIVE_SCRIPT, LiveStatus, report_page, waiting_page
 from sparing.result import Result
 from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
+from sparing.store.lock_state import Holder, lock_state
 from sparing.stored_run import load_run, pending_intents, stored_identity
 from sparing.summary.numbers import counted, duration
 
@@ -47,6 +47,12 @@ def watch(directory: str | PathLike[str], port: int = 0, open_browser: bool = Tr
     """Serve the report of the run in a directory until Ctrl-C; port 0 takes a free one.
 
     The page loads itself again after each iteration of the run. Needs ``sparing[report]``.
+
+    >>> from sparing.live import watch
+    >>> watch("run")  # doctest: +SKIP
+    >>> watch("elsewhere")
+    Traceback (most recent call last):
+    sparing.errors.StoreError: elsewhere is not a run directory: it has no problem.json
     """
     with make_server(directory, port) as server:
         address = f"http://{HOST}:{server.server_port}/"
@@ -60,7 +66,20 @@ def watch(directory: str | PathLike[str], port: int = 0, open_browser: bool = Tr
 
 
 def make_server(directory: str | PathLike[str], port: int = 0) -> ThreadingHTTPServer:
-    """A server that is ready to serve, for one's own thread or event loop."""
+    """A server that is ready to serve, for one's own thread or event loop.
+
+    >>> import json
+    >>> from threading import Thread
+    >>> from urllib.request import urlopen
+    >>> from sparing.live import make_server
+    >>> short = sparing.infer(problem, max_evaluations=12, store="run", progress=False)
+    >>> with make_server("run") as server:
+    ...     Thread(target=server.serve_forever, daemon=True).start()
+    ...     with urlopen(f"http://127.0.0.1:{server.server_port}/status") as answer:
+    ...         print(json.load(answer)["text"])
+    ...     server.shutdown()
+    No process is running it: 12 evaluations, the last ended ... ago.
+    """
     page = LivePage(Path(directory))
     page.status_json()  # an error now rather than on the page: no such directory, another release
     try:

@@ -31,6 +31,16 @@ class Posterior:
     """A posterior distribution one can sample and evaluate, in the user's coordinates.
 
     ``mixture`` and ``transform`` give the same distribution in working coordinates.
+
+    >>> posterior = result.posterior
+    >>> posterior.names, posterior.dimension
+    (('slope', 'offset'), 2)
+    >>> posterior.mean.round(1)
+    array([ 1.2, -0.5])
+    >>> posterior.sd.round(1)
+    array([0.3, 0.2])
+    >>> posterior.covariance.shape
+    (2, 2)
     """
 
     mixture: GaussianMixture
@@ -43,11 +53,24 @@ class Posterior:
         return self.mixture.dimension
 
     def sample(self, n: int, seed: int | np.random.Generator | None = None) -> Array:
-        """Draw n points: (n, D)."""
+        """Draw n points: (n, D).
+
+        >>> draws = result.posterior.sample(1000, seed=1)
+        >>> draws.shape
+        (1000, 2)
+        >>> bool(np.mean(draws[:, 0] > 1.0) > 0.7)  # the probability of slope > 1
+        True
+        """
         return self.transform.to_user(self.mixture.sample(n, np.random.default_rng(seed)))
 
     def log_density(self, x: ArrayLike) -> Array:
-        """Normalised log density at one point (D,) or several (m, D); -inf outside the bounds."""
+        """Normalised log density at one point (D,) or several (m, D); -inf outside the bounds.
+
+        >>> float(result.posterior.log_density([1.2, -0.5]).round())
+        1.0
+        >>> result.posterior.log_density([[1.2, -0.5], [0.0, 0.0]]).shape
+        (2,)
+        """
         points = np.asarray(x, dtype=np.float64)
         rows = np.atleast_2d(points)
         if rows.shape[1] != self.dimension:
@@ -63,7 +86,12 @@ class Posterior:
         return values[0] if points.ndim == 1 else values
 
     def density(self, x: ArrayLike) -> Array:
-        """Normalised density at one point (D,) or several (m, D)."""
+        """Normalised density at one point (D,) or several (m, D).
+
+        >>> peak, tail = result.posterior.density([[1.2, -0.5], [2.1, -0.5]])
+        >>> bool(tail < 0.02 * peak)  # three standard deviations away
+        True
+        """
         return np.exp(self.log_density(x))
 
     @cached_property
@@ -93,7 +121,11 @@ class Posterior:
         return np.sqrt(np.diag(self.covariance))
 
     def mode(self) -> Array:
-        """The point of highest density in the user's coordinates: (D,)."""
+        """The point of highest density in the user's coordinates: (D,).
+
+        >>> result.posterior.mode().round(1)
+        array([ 1.2, -0.5])
+        """
         start = self.mixture.mode()
 
         def negative_log_density(u: Array) -> float:
@@ -107,7 +139,12 @@ class Posterior:
         return self.transform.to_user(u[None, :])[0]
 
     def quantile(self, probabilities: ArrayLike) -> Array:
-        """Marginal quantiles of each parameter: (len(probabilities), D)."""
+        """Marginal quantiles of each parameter: (len(probabilities), D).
+
+        >>> low, high = result.posterior.quantile([0.025, 0.975])
+        >>> low.round(1), high.round(1)
+        (array([ 0.6, -0.9]), array([ 1.8, -0.1]))
+        """
         draws = self.transform.to_user(_quasi_random_sample(self.mixture, MOMENT_SAMPLES))
         return np.quantile(draws, np.atleast_1d(probabilities), axis=0)
 
@@ -116,6 +153,10 @@ class Posterior:
 
         Each standardised coordinate s_i is a linear function of u, so its marginal is a mixture of
         one-dimensional normals in closed form, and s_i depends on x_i alone.
+
+        >>> low, peak, high = result.posterior.marginal_density("slope", [0.6, 1.2, 1.8])
+        >>> bool(peak > 5.0 * low and peak > 5.0 * high)  # two standard deviations away
+        True
         """
         index = self.names.index(parameter) if isinstance(parameter, str) else int(parameter)
         values = np.atleast_1d(np.asarray(points, dtype=np.float64))

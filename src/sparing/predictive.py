@@ -28,7 +28,9 @@ def posterior_predictive(
     >>> import sparing
     >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
     >>> result = sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
-    >>> draws = posterior_predictive(result, lambda x, generator: generator.normal(x[0], 1.0, 5))
+    >>> def simulate(x, generator):
+    ...     return generator.normal(x[0], 1.0, 5)
+    >>> draws = sparing.posterior_predictive(result, simulate)
     >>> draws.shape
     (100, 5)
     """

@@ -34,7 +34,22 @@ _MULTIVARIATE = {
 
 
 class Prior(ABC):
-    """A log prior density over all parameters. Subclass it to supply one of your own."""
+    """A log prior density over all parameters. Subclass it to supply one of your own.
+
+    >>> from sparing.priors import Prior
+    >>> class Ordered(Prior):
+    ...     def log_density(self, x):
+    ...         return np.log(2.0) if 0.0 < x[0] < x[1] < 1.0 else -np.inf
+    ...     def support(self):
+    ...         return np.zeros(2), np.ones(2)
+    ...     def description(self):
+    ...         return {"kind": "ordered"}
+    >>> problem = sparing.Problem(
+    ...     lambda x: 0.0, [0.0, 0.0], [1.0, 1.0], lower=0.0, upper=1.0, prior=Ordered()
+    ... )
+    >>> problem.log_prior([0.2, 0.7]) > problem.log_prior([0.7, 0.2])
+    True
+    """
 
     @abstractmethod
     def log_density(self, x: Array) -> float:

@@ -55,6 +55,23 @@ class Problem:
     A scalar bound holds for every parameter; D is the length of those that are sequences, and 1
     when all are scalars. The plausible box may touch the hard bounds. ProblemError lists all
     faults, each by the name of its parameter.
+
+    >>> from scipy import stats
+    >>> problem = sparing.Problem(
+    ...     lambda x: -0.5 * float((x[0] * x[1] - 2.0) ** 2),
+    ...     plausible_lower=[0.5, -3.0],
+    ...     plausible_upper=[3.0, 3.0],
+    ...     lower=[0.0, None],
+    ...     names=["rate", "shift"],
+    ...     prior={"rate": stats.gamma(2.0), "shift": stats.norm(0.0, 2.0)},
+    ... )
+    >>> problem
+    Problem(2 parameters, log_density=__main__.<lambda>)
+      rate   in [0, inf), plausibly [0.5, 3]
+      shift  in (-inf, inf), plausibly [-3, 3]
+      prior: gamma, norm
+    >>> problem.dimension
+    2
     """
 
     log_density: Callable[[Array], Any]
@@ -119,7 +136,13 @@ class Problem:
         return len(self.names)
 
     def log_prior(self, x: ArrayLike) -> float:
-        """Log prior at one point: -inf outside the bounds, 0 inside when there is no prior."""
+        """Log prior at one point: -inf outside the bounds, 0 inside when there is no prior.
+
+        >>> from scipy import stats
+        >>> problem = sparing.Problem(lambda x: 0.0, 0.5, 3.0, lower=0.0, prior=stats.expon())
+        >>> problem.log_prior(2.0), problem.log_prior(-1.0)
+        (-2.0, -inf)
+        """
         return self._log_prior(self._point(x))
 
     def log_joint(self, x: ArrayLike) -> float:
@@ -127,6 +150,9 @@ class Problem:
 
         log_density gets a fresh array it may change, and is not called where the prior is zero
         or outside the bounds.
+
+        >>> problem.log_joint([1.2, -0.3])
+        -0.5
         """
         point = self._point(x)
         log_prior = self._log_prior(point)
@@ -138,7 +164,12 @@ class Problem:
             raise InvalidValueError(f"log_density {error}, at {self._format(point)}") from None
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
-        """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound."""
+        """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.
+
+        >>> low, high = sparing.Problem(lambda x: 0.0, 0.0, 5.0, lower=0.0).inner_plausible_box()
+        >>> float(low[0]), float(high[0])
+        (0.005, 5.0)
+        """
         step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
         at_lower = _touches(self.plausible_lower, self.lower)
         at_upper = _touches(self.plausible_upper, self.upper)
@@ -151,6 +182,11 @@ class Problem:
 
         A coordinate exactly on a hard bound is moved inside, by INWARD_FRACTION of the plausible
         width, or to the plausible bound when that is nearer. ProblemError lists all faults.
+
+        >>> problem.starting_points([1.0, 0.0])
+        array([[1., 0.]])
+        >>> problem.starting_points([[1.0, 0.0], [1.5, -0.5]]).shape
+        (2, 2)
         """
         if x0 is None:
             return np.empty((0, self.dimension))

@@ -14,7 +14,7 @@ import math
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -60,7 +60,7 @@ class Display:
     def close(self) -> None:
         """Give the terminal back; harmless when called again."""
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -77,19 +77,31 @@ def make_display(progress: bool, problem: Problem, max_evaluations: int) -> Disp
     if not progress or sys.stderr is None:  # no standard error: a windowed program
         return Display()
     dimension = len(problem.names)
-    console = Console(stderr=True)
-    # rich draws in a notebook through ipywidgets, and only warns when they are missing.
-    has_widgets = console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
-    if has_widgets or console.is_interactive:
+    console = redrawable_console()
+    if console is not None:
         return LiveDisplay(console, dimension, max_evaluations)
     return PlainDisplay(sys.stderr, dimension, max_evaluations)
 
 
-class PlainDisplay(Display):
-    """Lines of text on a stream: for files, pipes and batch systems."""
+def redrawable_console() -> Console | None:
+    """Standard error, if what it shows can be redrawn."""
+    console = Console(stderr=True)
+    # rich draws in a notebook through ipywidgets, and only warns when they are missing.
+    has_widgets = console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+    return console if has_widgets or console.is_interactive else None
 
-    def __init__(self, stream: TextIO, dimension: int, max_evaluations: int) -> None:
+
+class PlainDisplay(Display):
+    """Lines of text on a stream: for files, pipes and batch systems.
+
+    ``name`` stands in front of every line, when there are other runs to tell this one from.
+    """
+
+    def __init__(
+        self, stream: TextIO, dimension: int, max_evaluations: int, name: str = ""
+    ) -> None:
         self._stream = stream
+        self._prefix = f"{name}: " if name else ""
         self._progress = Progress(dimension, max_evaluations)
         self._last_line = time.monotonic()
 
@@ -135,7 +147,8 @@ class PlainDisplay(Display):
 
     def _write(self, text: str) -> None:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        line = f"sparing: {_spell(text, encoding)}\n".encode(encoding, "replace").decode(encoding)
+        spelt = f"sparing: {self._prefix}{spell(text, encoding)}\n"
+        line = spelt.encode(encoding, "replace").decode(encoding)
         self._last_line = time.monotonic()
         try:
             self._stream.write(line)
@@ -188,7 +201,7 @@ class LiveDisplay(Display):
         """Leave the last panel standing, with the result under it."""
         self._live.refresh()  # a notebook's panel is not redrawn when it stops
         self.close()
-        self._console.print(Text(_spell(result_summary, self._console.encoding)))
+        self._console.print(Text(spell(result_summary, self._console.encoding)))
 
     def close(self) -> None:
         """Stop redrawing and show the cursor again."""
@@ -229,10 +242,10 @@ class LiveDisplay(Display):
         )
         table = Table.grid(padding=(0, 2))
         for name, value in rows:
-            table.add_row(Text(name, style="dim"), Text(_spell(value, self._console.encoding)))
+            table.add_row(Text(name, style="dim"), Text(spell(value, self._console.encoding)))
         return table
 
 
-def _spell(text: str, encoding: str) -> str:
+def spell(text: str, encoding: str) -> str:
     """The text with its one special sign spelt out where the encoding lacks it."""
     return text if encoding.lower().startswith("utf") else text.replace("±", "+-")

@@ -38,31 +38,55 @@ class RunRecord:
 
     @property
     def log_evidence(self) -> float:
-        """Best estimate of the log evidence (log marginal likelihood)."""
+        """Best estimate of the log evidence (log marginal likelihood).
+
+        >>> round(result.log_evidence, 1)
+        -1.0
+        """
         return self.evidence.log_evidence
 
     @property
     def log_evidence_sd(self) -> float:
-        """Standard deviation of ``log_evidence``."""
+        """Standard deviation of ``log_evidence``.
+
+        >>> result.log_evidence_sd < 0.1
+        True
+        """
         return self.evidence.sd
 
     @property
     def n_evaluations(self) -> int:
-        """How often the target was evaluated, failures included."""
+        """How often the target was evaluated, failures included.
+
+        >>> result.n_evaluations == len(result.evaluations)
+        True
+        """
         return len(self.evaluations)
 
     @property
     def failed(self) -> tuple[Evaluation, ...]:
-        """The evaluations that gave no value; a density of zero is a value."""
+        """The evaluations that gave no value; a density of zero is a value.
+
+        >>> [entry.message for entry in result.failed]
+        []
+        """
         values = (Status.OK, Status.OUT_OF_SUPPORT)
         return tuple(entry for entry in self.evaluations if entry.status not in values)
 
     @property
     def library_seconds(self) -> float:
-        """Seconds spent in the library itself, target time excluded."""
+        """Seconds spent in the library itself, target time excluded.
+
+        >>> result.library_seconds > result.target_seconds  # the target here takes no time
+        True
+        """
         return float(sum(info.seconds for info in self.history))
 
     @property
     def target_seconds(self) -> float:
-        """Seconds spent in the target."""
+        """Seconds spent in the target.
+
+        >>> f"{result.target_seconds / result.n_evaluations:.1f} s per evaluation"
+        '0.0 s per evaluation'
+        """
         return float(np.nansum([entry.duration for entry in self.evaluations]))

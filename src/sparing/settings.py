@@ -73,7 +73,18 @@ class FinalFit:
 
 @dataclass(frozen=True)
 class Settings:
-    """The algorithm's settings; the defaults are the recommended ones."""
+    """The algorithm's settings; the defaults are the recommended ones.
+
+    ``dataclasses.replace`` changes one of them:
+
+    >>> from dataclasses import replace
+    >>> settings = sparing.Settings()
+    >>> stopping = replace(settings.stopping, n_stable=8)
+    >>> careful = replace(settings, stopping=stopping, bounded_map=sparing.BoundedMap.LOGIT)
+    >>> result = sparing.infer(problem, settings=careful, max_evaluations=15, progress=False)
+    >>> result.settings.stopping.n_stable
+    8
+    """
 
     bounded_map: BoundedMap = BoundedMap.PROBIT
     evaluations_per_dimension: int = 50  # default budget 50 (D + 2), Section 4
@@ -93,7 +104,12 @@ class Settings:
 
     @classmethod
     def paper(cls, rule: Rule = Rule.PROSPECTIVE) -> Settings:
-        """The algorithm of the 2018 paper to the letter (``rule``: VBMC-P, or VBMC-U)."""
+        """The algorithm of the 2018 paper to the letter (``rule``: VBMC-P, or VBMC-U).
+
+        >>> settings = sparing.Settings.paper(sparing.Rule.UNCERTAINTY)
+        >>> settings.stopping.n_stable, settings.whitening
+        (8, None)
+        """
         return cls(
             bounded_map=BoundedMap.LOGIT,  # S2.3
             initial_design=InitialDesignSettings.paper(),
@@ -111,5 +127,9 @@ class Settings:
         )
 
     def budget(self, dimension: int) -> int:
-        """The default number of evaluations, 50 (D + 2) (Section 4)."""
+        """The default number of evaluations, 50 (D + 2) (Section 4).
+
+        >>> sparing.Settings().budget(2)
+        200
+        """
         return self.evaluations_per_dimension * (dimension + 2)

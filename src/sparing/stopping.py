@@ -34,7 +34,6 @@ class StoppingSettings:
     n_posterior_errors: int = 2
     n_unstable_allowed: int = 1  # "at most one non-stable iteration in-between", Section 3.7
     n_recent: int = 4  # iterations the ELCBO is compared with, Section 3.6
-    beta_lcb: float = 3.0  # Section 3.2
     beta_lcb_unstable: float = 5.0  # choosing what to return without stability, Section 3.7
     # "A recent solution" (Section 3.7): the last quarter of the iterations, the one with the best
     # ELCBO. With a number of solutions instead, the one with the smallest error among the last few:
@@ -67,7 +66,13 @@ class WarmUpSettings:
 
 
 class StopReason(enum.Enum):
-    """Why a run ended; the value is what the user reads."""
+    """Why a run ended; the value is what the user reads.
+
+    >>> result.stop_reason is sparing.StopReason.STABLE
+    True
+    >>> print(result.stop_reason)
+    the solution has been stable for long enough
+    """
 
     STABLE = "the solution has been stable for long enough"
     BUDGET = "the evaluation budget is used up"

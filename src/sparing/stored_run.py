@@ -133,6 +133,11 @@ def load_run(path: str | PathLike[str]) -> Result:
 
     A run in progress gives its result so far; nothing in the directory changes. The functions of
     the problem are not stored, as with ``sparing.load``.
+
+    >>> result = sparing.infer(problem, max_evaluations=12, store="run", progress=False)
+    >>> again = sparing.load_run("run")
+    >>> again.n_evaluations, again.log_evidence == result.log_evidence
+    (12, True)
     """
     location = Path(path)
     if not location.is_dir():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from numbers import Real
+from typing import TypeGuard
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from sparing.linear_algebra import Array
 LONGEST_TEXT = 60  # characters of a value quoted in a message
 
 
-def is_real(value: object) -> bool:
+def is_real(value: object) -> TypeGuard[float]:
     """Whether a scalar is a real number; True and False are not."""
     return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
 
@@ -35,8 +36,7 @@ def numeric_array(value: object, missing: float | None = None) -> Array:
         return raw.astype(np.float64)
     raw = np.asarray(value, dtype=object)  # [0, "a"] would have become two strings
     result = np.empty(raw.shape)
-    for index in np.ndindex(raw.shape):
-        item = raw[index]
+    for index, item in np.ndenumerate(raw):
         if item is None and missing is not None:
             result[index] = missing
         elif is_real(item):

@@ -1,7 +1,10 @@
+import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.cli.conftest import MODEL
 
 import sparing
 from sparing import Status, StopReason
@@ -53,6 +56,7 @@ def test_options_reach_the_inference(sparing_command, model, tmp_path, monkeypat
         "time_limit": 0.5,
         "tolerance": 0.05,
         "seed": None,
+        "runs": None,
         "progress": True,
     }
     assert answer.out == result.summary() + "\n"  # no terminal, so the summary is printed
@@ -100,6 +104,89 @@ def test_bad_arguments_are_refused_by_name(sparing_command, model, capsys):
     answer = sparing_command("run", model, "--max-evaluations", 1)
     assert answer.code == ExitCode.USAGE
     assert "max_evaluations must be a whole number >= 2, got 1" in answer.err
+
+
+@pytest.fixture(scope="module")
+def stored_group(tmp_path_factory):
+    """A directory of two runs that ended by their budget, with their starting points."""
+    path = tmp_path_factory.mktemp("several") / "runs"
+    namespace = {}
+    exec(MODEL, namespace)
+    options = {"runs": 2, "seed": 4, "max_evaluations": 11, "tag": "data 7", "progress": False}
+    x0 = [[0.5], [-0.5], [0.1]]
+    several = sparing.infer(namespace["problem"], x0=x0, tolerance=1e-9, store=path, **options)
+    return path, several
+
+
+class TestSeveralRuns:
+    def test_they_are_judged_and_kept(self, sparing_command, model, tmp_path):
+        store = tmp_path / "runs"
+        options = ("--runs", 2, "--seed", 1, "--max-evaluations", 40, "--store", store, "--quiet")
+        answer = sparing_command("run", model, *options, "--json")
+        assert answer.code == ExitCode.OK
+        assert answer.json["converged"]
+        assert answer.json["diagnosis"]["verdict"] == "agree"
+        assert [run["path"] for run in answer.json["diagnosis"]["runs"]] == ["run 1", "run 2"]
+        assert answer.json["result"]["log_evidence"] == pytest.approx(0.0, abs=0.02)
+        assert answer.json["n_evaluations"] == answer.json["result"]["n_evaluations"]
+        status = sparing_command("status", store, "--json").json
+        assert [run["state"] for run in status["runs"]] == ["finished"] * 3
+        assert (status["n_runs"], status["seed"]) == (2, 1)
+        assert status["runs"][-1]["converged"]
+
+    def test_for_people(self, sparing_command, stored_group):
+        path, several = stored_group
+        lines = sparing_command("status", path).out.splitlines()
+        assert lines[0].split()[:2] == ["run", "state"]
+        assert [line.split()[0] for line in lines[1:]] == ["run-1", "run-2", "pooled-22"]
+        text = sparing_command("diagnose", path).out
+        assert text == f"{several.diagnosis}\n"
+
+    def test_what_takes_one_result_takes_the_pooled_one(
+        self, sparing_command, stored_group, tmp_path
+    ):
+        path, several = stored_group
+        summary = tmp_path / "summary.json"
+        assert sparing_command("export", path, "--summary", summary).code == ExitCode.OK
+        exported = json.loads(summary.read_text())
+        assert exported["log_evidence"] == several.pooled.log_evidence
+        assert exported["n_evaluations"] == several.n_evaluations
+
+    def test_what_takes_one_run_names_them(self, sparing_command, stored_group):
+        answer = sparing_command("verify", stored_group[0])
+        assert answer.code == ExitCode.USAGE
+        assert "holds 2 runs: give one of them, such as" in answer.err
+        assert sparing_command("verify", stored_group[0] / "pooled-22").code == ExitCode.OK
+
+    def test_resumed_as_they_were_started(self, sparing_command, stored_group, model, tmp_path):
+        store = shutil.copytree(stored_group[0], tmp_path / "copy")
+        command = ("resume", store, model, "--max-evaluations", 11, "--quiet", "--json")
+        answer = sparing_command(*command)
+        assert answer.code == ExitCode.NOT_TRUSTED
+        assert answer.json["result"]["log_evidence"] == stored_group[1].pooled.log_evidence
+        assert answer.json["seed"] == 4
+        assert sparing.load(store / "pooled-22" / RESULT).n_evaluations == 33
+        assert sparing.load(store / "run-2" / RESULT).n_evaluations == 11
+
+    def test_another_model_is_refused(self, sparing_command, stored_group, model):
+        answer = sparing_command("resume", stored_group[0], f"{model}:narrower", "--quiet")
+        assert answer.code == ExitCode.OTHER_PROBLEM
+
+    def test_the_result_is_saved_where_asked(
+        self, sparing_command, stored_group, model, tmp_path, monkeypatch
+    ):
+        several = stored_group[1]
+        monkeypatch.setattr(run, "infer", lambda problem, **options: several)
+        saved = tmp_path / "mine.sparing"
+        answer = sparing_command("run", model, "--runs", 2, "--save", saved)
+        assert answer.out == several.summary() + "\n"
+        assert sparing.load(saved).log_evidence == several.result.log_evidence
+
+    def test_an_interruption_has_its_code(self, sparing_command, stored_group, model, monkeypatch):
+        several = replace(stored_group[1], pooled=None)
+        monkeypatch.setattr(run, "infer", lambda problem, **options: several)
+        store = stored_group[0]
+        assert sparing_command("run", model, "--store", store).code == ExitCode.INTERRUPTED
 
 
 class TestResume:

@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from sparing.executors import (
 from sparing.executors import (
     pool as pool_module,
 )
+from sparing.store import Spool
 
 
 def square(x):
@@ -135,6 +137,23 @@ def test_raising_keeps_what_else_has_finished():
 
 
 # ---------------------------------------------------------------------- processes of our own
+
+
+def test_runs_that_share_a_pool_have_their_own_spools(tmp_path):
+    """Two runs number their points alike: an outcome goes to the spool it was submitted with."""
+    spools = [Spool(tmp_path / name) for name in ("first", "second")]
+    proposals = [point(0, value=2.0), point(0, value=3.0)]
+    with EvaluationPool(make(), workers=2) as pool:
+        for spool, proposal in zip(spools, proposals, strict=True):
+            Path(spool.directory).mkdir()
+            pool.submit(proposal, spool.directory)
+        outcomes = {}
+        while pool.n_in_flight:
+            outcomes |= dict(pool.wait())
+    for spool, proposal, value in zip(spools, proposals, (-4.0, -9.0), strict=True):
+        assert outcomes[proposal].value == value
+        ((identifier, record),) = spool.harvest()
+        assert (identifier, record["value"]) == (0, value)
 
 
 def test_workers_evaluate_closures_and_name_themselves():

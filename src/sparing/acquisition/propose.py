@@ -24,7 +24,11 @@ from sparing.variational.mixture import GaussianMixture
 
 
 class Rule(enum.Enum):
-    """How one point is chosen."""
+    """How one point is chosen.
+
+    >>> sparing.Settings.paper(sparing.Rule.UNCERTAINTY).acquisition.rules
+    (<Rule.UNCERTAINTY: 'uncertainty sampling'>,)
+    """
 
     UNCERTAINTY = "uncertainty sampling"  # a_us, Section 3.3
     PROSPECTIVE = "prospective uncertainty sampling"  # a_pro, Section 3.3

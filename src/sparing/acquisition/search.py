@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +122,7 @@ def _cma_es(
     lower, upper = box
     dimension = len(best)
     budget = settings.cma_evaluations_per_dimension * (dimension + 2)
-    options = {
+    options: dict[str, Any] = {
         # Our own stream: the package would otherwise reseed NumPy's global one.
         "seed": np.nan,
         "randn": lambda *shape: generator.standard_normal(shape),

@@ -9,7 +9,8 @@ from typing import TypeAlias
 from sparing.cli.exit_codes import ExitCode
 
 Handler: TypeAlias = Callable[[argparse.Namespace], ExitCode]
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+# What add_subparsers returns has no public name.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # pyright: ignore[reportPrivateUsage]
 
 MODEL_HELP = "FILE.py:NAME of a sparing.Problem, or of a function that returns one"
 RUN_HELP = "a run directory, or a file written by result.save"

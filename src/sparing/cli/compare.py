@@ -9,10 +9,10 @@ from pathlib import Path
 
 from sparing.cli.arguments import Commands, add_command, add_json, positive
 from sparing.cli.exit_codes import ExitCode, UsageError
-from sparing.cli.output import answer
-from sparing.cli.stored_runs import result_of
+from sparing.cli.output import answer, diagnosis_members
+from sparing.cli.stored_runs import result_of, runs_of
 from sparing.comparison import Comparison, compare
-from sparing.diagnose import Diagnosis, Verdict, diagnose
+from sparing.diagnose import Verdict, diagnose
 from sparing.stored_run import RESULT
 
 
@@ -48,7 +48,12 @@ def add_parsers(commands: Commands) -> None:
         "marginals (MMTV), and which runs to drop.",
         "sparing diagnose runs/decay-1 runs/decay-2 runs/decay-3",
     )
-    runs.add_argument("runs", nargs="+", metavar="RUN", help="run directories or result files")
+    runs.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="run directories or result files, or one directory of several runs",
+    )
     add_json(runs)
 
 
@@ -94,22 +99,10 @@ def _comparison_members(comparison: Comparison) -> dict[str, object]:
 
 def diagnose_runs(options: argparse.Namespace) -> ExitCode:
     """Judge several runs of one problem."""
-    diagnosis = diagnose([result_of(path) for path in options.runs])
-    answer(options, _diagnosis_members(diagnosis, options.runs), str(diagnosis))
+    paths = runs_of(options.runs[0]) if len(options.runs) == 1 else options.runs
+    diagnosis = diagnose([result_of(path) for path in paths])
+    answer(options, diagnosis_members(diagnosis, paths), str(diagnosis))
     return ExitCode.NOT_TRUSTED if diagnosis.verdict is Verdict.DISAGREE else ExitCode.OK
-
-
-def _diagnosis_members(diagnosis: Diagnosis, paths: Sequence[str]) -> dict[str, object]:
-    return {
-        "verdict": diagnosis.verdict.name.lower(),
-        "best": paths[diagnosis.best - 1],
-        "runs": [
-            {"path": path, "kept": run.kept, **asdict(run)}
-            for path, run in zip(paths, diagnosis.runs, strict=True)
-        ],
-        "pairs": [{**asdict(pair), "mmtv": pair.mmtv} for pair in diagnosis.pairs],
-        "advice": diagnosis.advice,
-    }
 
 
 def _weights(text: str) -> list[float]:

@@ -12,6 +12,7 @@ from sparing.cli.arguments import RUN_HELP, Commands, add_command, add_json, cou
 from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, json_text, result_members
 from sparing.cli.stored_runs import result_of
+from sparing.integrations.columns import column_names
 from sparing.result import Result
 from sparing.store.files import explained_errors, write_durably
 
@@ -34,7 +35,7 @@ def add_parser(commands: Commands) -> None:
     files = {
         "evaluations": "CSV of every evaluation",
         "samples": "CSV of draws from the posterior",
-        "netcdf": "NetCDF of draws, for ArviZ",
+        "netcdf": "NetCDF of draws and evaluations, for ArviZ",
         "summary": "JSON of evidence, moments and intervals",
     }
     for name, text in files.items():
@@ -79,7 +80,7 @@ def evaluations_csv(result: Result) -> str:
         (e.index, e.status, e.value, e.duration, e.started, e.worker, e.message, *e.x.tolist())
         for e in result.evaluations
     )
-    names = _parameter_columns(result.problem.names, EVALUATION_COLUMNS)
+    names = column_names(result.problem.names, EVALUATION_COLUMNS)
     return _csv((*EVALUATION_COLUMNS, *names), rows)
 
 
@@ -88,12 +89,7 @@ def samples_csv(result: Result, n: int, seed: int) -> str:
     draws = result.posterior.sample(n, seed=seed)
     log_density = result.posterior.log_density(draws)
     rows = ((*x, value) for x, value in zip(draws.tolist(), log_density.tolist(), strict=True))
-    return _csv((*_parameter_columns(result.problem.names, SAMPLE_COLUMNS), *SAMPLE_COLUMNS), rows)
-
-
-def _parameter_columns(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    """The parameters' names, with a mark where one is called like another column."""
-    return [f"parameter {name}" if name in others else name for name in names]
+    return _csv((*column_names(result.problem.names, SAMPLE_COLUMNS), *SAMPLE_COLUMNS), rows)
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparing.cli.lock_state import Holder, lock_state
 from sparing.cli.output import status_counts
 from sparing.errors import LoadError, StoreCorruptError
 from sparing.evaluation_log import Evaluation
@@ -20,6 +19,7 @@ from sparing.serialisation.result_reader import load
 from sparing.store import Event, Intent, RunDirectory, Spool
 from sparing.store.files import read_regular_file
 from sparing.store.journal import Scan, scan
+from sparing.store.lock_state import Holder, lock_state
 from sparing.store.run_directory import JOURNAL, PROBLEM, SNAPSHOTS, SPOOL
 from sparing.store.snapshots import latest_snapshot
 from sparing.stored_run import (

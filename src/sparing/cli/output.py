@@ -11,15 +11,18 @@ import contextlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from sparing.diagnose import Diagnosis
 from sparing.evaluation_log import Evaluation
 from sparing.result import Result
+from sparing.several_runs import SeveralRuns
 from sparing.store.checked_json import plain
 
 WIDTH_WITHOUT_TERMINAL = 1000
@@ -61,7 +64,7 @@ def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 @contextlib.contextmanager
-def only_the_answer(options: argparse.Namespace) -> Iterator[None]:
+def only_the_answer(options: argparse.Namespace) -> Generator[None]:
     """Send what the user's model prints to standard error while JSON is expected."""
     with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
         yield
@@ -98,4 +101,32 @@ def result_members(result: Result) -> dict[str, Any]:
         "library_seconds": result.library_seconds,
         "target_seconds": result.target_seconds,
         "warnings": result.warnings,
+    }
+
+
+def several_members(several: SeveralRuns) -> dict[str, Any]:
+    """Several runs as a JSON object: whether they agree, and the result to use."""
+    names = [f"run {number}" for number in range(1, len(several.results) + 1)]
+    return {
+        "converged": several.converged,
+        "verdict": several.verdict,
+        "n_evaluations": several.n_evaluations,
+        "seed": several.seed,
+        "diagnosis": several.diagnosis and diagnosis_members(several.diagnosis, names),
+        "pooled_disagreements": several.pooled_disagreements,
+        "result": result_members(several.result),
+    }
+
+
+def diagnosis_members(diagnosis: Diagnosis, paths: Sequence[str]) -> dict[str, Any]:
+    """A diagnosis as a JSON object; the paths name the runs."""
+    return {
+        "verdict": diagnosis.verdict.name.lower(),
+        "best": paths[diagnosis.best - 1],
+        "runs": [
+            {"path": path, "kept": run.kept, **asdict(run)}
+            for path, run in zip(paths, diagnosis.runs, strict=True)
+        ],
+        "pairs": [{**asdict(pair), "mmtv": pair.mmtv} for pair in diagnosis.pairs],
+        "advice": diagnosis.advice,
     }

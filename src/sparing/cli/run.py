@@ -10,13 +10,16 @@ from typing import Any
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json, count, positive, seed
 from sparing.cli.exit_codes import ExitCode
 from sparing.cli.model_file import load_model
-from sparing.cli.output import answer, only_the_answer, result_members
+from sparing.cli.output import answer, only_the_answer, result_members, several_members
 from sparing.cli.stored_runs import open_run
 from sparing.driver import infer
+from sparing.independent_runs import gather_points
 from sparing.problem import Problem
 from sparing.result import Result
+from sparing.several_runs import SeveralRuns
 from sparing.stopping import StopReason
-from sparing.stored_run import RESULT, require_same_model, stored_identity
+from sparing.store.run_group import read_group
+from sparing.stored_run import RESULT, StoredIdentity, require_same_model, stored_identity
 
 
 def add_parsers(commands: Commands) -> None:
@@ -27,12 +30,17 @@ def add_parsers(commands: Commands) -> None:
         run_model,
         "infer the posterior and the evidence of a model",
         "With --store every evaluation is on disk before it is used: the same command again goes "
-        f"on where the last one stopped. The result is saved as DIR/{RESULT}.",
+        f"on where the last one stopped. The result is saved as DIR/{RESULT}. With --runs several "
+        "independent runs are made, then one that is told what all of them evaluated: runs that "
+        "disagree have missed something.",
         "sparing run model.py:problem --store runs/decay --workers 8 --max-evaluations 200",
     )
     run.add_argument("model", help=MODEL_HELP)
     run.add_argument("--store", type=Path, metavar="DIR", help="run directory, made if needed")
     run.add_argument("--seed", type=seed, help="same seed, same result (default: a fresh one)")
+    run.add_argument(
+        "--runs", type=count, metavar="N", help="independent runs, then a pooled one (default: 1)"
+    )
     run.add_argument(
         "--tolerance",
         type=positive,
@@ -58,7 +66,10 @@ def add_parsers(commands: Commands) -> None:
 
 def _add_shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--max-evaluations", type=count, metavar="N", help="the budget (default: 50 (D + 2))"
+        "--max-evaluations",
+        type=count,
+        metavar="N",
+        help="the budget, of each run when there are several (default: 50 (D + 2))",
     )
     parser.add_argument(
         "--workers", type=count, metavar="N", help="evaluate in N processes on this machine"
@@ -81,25 +92,42 @@ def run_model(options: argparse.Namespace) -> ExitCode:
     with only_the_answer(options):
         problem = load_model(options.model)
     own = {"seed": options.seed, "tolerance": options.tolerance}
-    return _infer(options, problem, options.store, own)
+    return _infer(options, problem, options.store, options.runs, own)
 
 
 def resume_run(options: argparse.Namespace) -> ExitCode:
-    """Go on with a run as it was started."""
-    with open_run(options.directory) as store:
-        with only_the_answer(options):
-            problem = load_model(options.model)
+    """Go on with a run, or with several, as they were started."""
+    group = read_group(options.directory)
+    directories = (options.directory,) if group is None else group.run_paths
+    with only_the_answer(options):
+        problem = load_model(options.model)
+    identities = [_identity(directory, problem) for directory in directories]
+    own = identities[0].arguments
+    if group is not None:
+        points = gather_points([identity.starting_points for identity in identities])
+        own["x0"] = points if len(points) else None
+    n_runs = None if group is None else group.n_runs
+    return _infer(options, problem, options.directory, n_runs, own)
+
+
+def _identity(directory: Path, problem: Problem) -> StoredIdentity:
+    """How a run was started, which must have been for this problem."""
+    with open_run(directory) as store:
         require_same_model(store, problem)
-        arguments = stored_identity(store).arguments
-    return _infer(options, problem, options.directory, arguments)
+        return stored_identity(store)
 
 
 def _infer(
-    options: argparse.Namespace, problem: Problem, store: Path | None, own: dict[str, Any]
+    options: argparse.Namespace,
+    problem: Problem,
+    store: Path | None,
+    n_runs: int | None,
+    own: dict[str, Any],
 ) -> ExitCode:
     with only_the_answer(options):
-        result = infer(
+        outcome: Result | SeveralRuns = infer(
             problem,
+            runs=n_runs,
             store=store,
             max_evaluations=options.max_evaluations,
             workers=options.workers,
@@ -108,16 +136,36 @@ def _infer(
             progress=not options.quiet,
             **own,
         )
-    saved_as = options.save or (store / RESULT if store is not None else None)
-    if saved_as is not None:
-        result.save(saved_as)
+    _save(outcome, options.save, store)
     # On a terminal the progress display, on standard error, has ended with the summary.
     shown = not options.quiet and sys.stdout.isatty() and sys.stderr.isatty()
-    answer(options, result_members(result), *([] if shown else [result.summary()]))
-    return _code(result)
+    several = isinstance(outcome, SeveralRuns)
+    members = several_members(outcome) if several else result_members(outcome)
+    answer(options, members, *([] if shown else [outcome.summary()]))
+    return _code(outcome)
 
 
-def _code(result: Result) -> ExitCode:
-    if result.stop_reason is StopReason.INTERRUPTED:
+def _save(outcome: Result | SeveralRuns, saved_as: Path | None, store: Path | None) -> None:
+    """The result where it is asked for; without that, each run's in its own directory."""
+    several = isinstance(outcome, SeveralRuns)
+    if saved_as is not None:
+        (outcome.result if several else outcome).save(saved_as)
+    elif store is not None and not several:
+        outcome.save(store / RESULT)
+    elif store is not None and several and outcome.pooled is not None:
+        # Interrupted before, runs may have no result; what the journals hold is enough then.
+        group = read_group(store)
+        assert group is not None  # the runs have just been stored there
+        for path, result in zip(group.run_paths, outcome.results, strict=True):
+            result.save(path / RESULT)
+        outcome.pooled.save(list(group.pooled_paths.values())[-1] / RESULT)
+
+
+def _code(outcome: Result | SeveralRuns) -> ExitCode:
+    if isinstance(outcome, SeveralRuns):
+        interrupted = outcome.interrupted
+    else:
+        interrupted = outcome.stop_reason is StopReason.INTERRUPTED
+    if interrupted:
         return ExitCode.INTERRUPTED
-    return ExitCode.OK if result.converged else ExitCode.NOT_TRUSTED
+    return ExitCode.OK if outcome.converged else ExitCode.NOT_TRUSTED

@@ -14,13 +14,15 @@ import numpy as np
 
 from sparing.cli.arguments import Commands, add_command, add_json
 from sparing.cli.exit_codes import ExitCode
-from sparing.cli.lock_state import Holder, LockState, lock_state
 from sparing.cli.output import answer, make_table, status_counts
 from sparing.cli.stored_runs import open_run
 from sparing.evaluation_log import Evaluation
 from sparing.result import Result
 from sparing.state import IterationInfo
 from sparing.stopping import StopReason
+from sparing.store.lock_state import Holder, LockState, lock_state
+from sparing.store.run_directory import PROBLEM
+from sparing.store.run_group import RunGroup, read_group
 from sparing.stored_run import (
     latest_iteration,
     pending_intents,
@@ -94,7 +96,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def show_status(options: argparse.Namespace) -> ExitCode:
-    """Print the state of a run."""
+    """Print the state of a run, or of several."""
+    group = read_group(options.directory)
+    if group is not None:
+        return _show_group(options, group)
     status = read_status(options.directory)
     rows = [(name, text) for name, text in _rows(status) if text]
     answer(
@@ -103,6 +108,37 @@ def show_status(options: argparse.Namespace) -> ExitCode:
         make_table(("", ""), rows),
         *(f"warning: {text}" for text in status.warnings),
     )
+    return ExitCode.OK
+
+
+def _show_group(options: argparse.Namespace, group: RunGroup) -> ExitCode:
+    """One row for each run that has begun, and one for each pooled run."""
+    paths = [path for path in group.run_paths if (path / PROBLEM).exists()]
+    statuses = [read_status(path) for path in (*paths, *group.pooled_paths.values())]
+    rows = [
+        (
+            status.directory.name,
+            status.state,
+            str(len(status.evaluations)),
+            str(status.n_pending),
+            "" if status.iteration is None else _iteration_text(status.iteration),
+            "" if status.result is None else _result_text(status.result),
+        )
+        for status in statuses
+    ]
+    members = {
+        "directory": str(group.path),
+        "n_runs": group.n_runs,
+        "seed": group.seed,
+        "runs": [_members(status) for status in statuses],
+    }
+    headings = ("run", "state", "evaluations", "in flight", "last iteration", "result")
+    warnings = [
+        f"warning: {status.directory.name}: {text}"
+        for status in statuses
+        for text in status.warnings
+    ]
+    answer(options, members, make_table(headings, rows), *warnings)
     return ExitCode.OK
 
 

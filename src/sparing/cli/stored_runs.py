@@ -8,11 +8,18 @@ from sparing.cli.exit_codes import UsageError
 from sparing.result import Result
 from sparing.store import RunDirectory
 from sparing.store.run_directory import JOURNAL, PROBLEM
+from sparing.store.run_group import read_group
 from sparing.stored_run import load_run
 
 
 def require_run_directory(directory: Path) -> None:
-    """Refuse a path that no run was ever stored in."""
+    """Refuse a path that no run was ever stored in, or several."""
+    group = read_group(directory)
+    if group is not None:
+        raise UsageError(
+            f"{directory} holds {group.n_runs} runs: give one of them, such as "
+            f"{group.run_paths[0]}, or a pooled one, {directory / 'pooled-N'}"
+        )
     if not any((directory / name).exists() for name in (PROBLEM, JOURNAL)):
         raise UsageError(f"{directory} is not a run directory: it has no {PROBLEM}")
 
@@ -24,9 +31,19 @@ def open_run(directory: Path) -> RunDirectory:
 
 
 def result_of(path: str) -> Result:
-    """The result of a run directory or result file."""
-    if not Path(path).exists():
+    """The result of a run directory or result file; of several runs, the newest pooled one."""
+    location = Path(path)
+    if not location.exists():
         raise UsageError(f"there is no run directory and no result file {path}")
-    if Path(path).is_dir():
-        require_run_directory(Path(path))
-    return load_run(path)
+    if location.is_dir():
+        group = read_group(location)
+        if group is not None and group.pooled_paths:
+            location = list(group.pooled_paths.values())[-1]
+        require_run_directory(location)
+    return load_run(location)
+
+
+def runs_of(path: str) -> list[str]:
+    """The runs in a directory of several; the path itself when it is no such directory."""
+    group = read_group(Path(path)) if Path(path).is_dir() else None
+    return [path] if group is None else [str(run) for run in group.run_paths]

@@ -69,11 +69,11 @@ class Backend:
             return _cloudpickle_dumps
         return None
 
-    def submit(self, arguments: Arguments, time_limit: float | None) -> Future:
+    def submit(self, arguments: Arguments, time_limit: float | None) -> Future[Any]:
         """Start an evaluation; BrokenExecutor when that is impossible from now on."""
         return self.executor.submit(evaluate_remotely, *arguments, time_limit)
 
-    def submit_isolated(self, arguments: Arguments, time_limit: float | None) -> Future:
+    def submit_isolated(self, arguments: Arguments, time_limit: float | None) -> Future[Any]:
         """Run a suspect again so that its end tells about itself."""
         return self.submit(arguments, time_limit)
 
@@ -87,11 +87,11 @@ class Backend:
         )
         return LocalBackend(LocalProcesses(self.capacity), owned=True)
 
-    def describe_death(self, _future: Future, /) -> str:
+    def describe_death(self, _future: Future[Any], /) -> str:
         """How the process of an isolated call ended, for people."""
         return describe_exit(None)
 
-    def release(self, _future: Future, /) -> None:
+    def release(self, _future: Future[Any], /) -> None:
         """Forget a call that is done, isolated or not."""
 
     def close(self, cancel: bool) -> None:
@@ -111,7 +111,7 @@ class LocalBackend(Backend):
         """A forked process needs no pickling."""
         return None if self.executor.start_method == "fork" else pickle.dumps
 
-    def submit(self, arguments: Arguments, time_limit: float | None) -> Future:
+    def submit(self, arguments: Arguments, time_limit: float | None) -> Future[Any]:
         """Start an evaluation in its own process."""
         return self.executor.submit_limited(time_limit, evaluate_remotely, *arguments, None)
 
@@ -144,14 +144,14 @@ class ProcessPoolBackend(Backend):
 
     def __init__(self, executor: Any, workers: int | None = None, owned: bool = False) -> None:
         super().__init__(executor, workers, owned)
-        self._isolated: dict[Future, tuple[Executor, tuple[Any, ...]]] = {}
+        self._isolated: dict[Future[Any], tuple[Executor, tuple[Any, ...]]] = {}
 
     @property
     def dumps(self) -> Dumps | None:
         """Plain pickle, or loky's."""
         return _cloudpickle_dumps if _loky_class(self.executor) else pickle.dumps
 
-    def submit_isolated(self, arguments: Arguments, time_limit: float | None) -> Future:
+    def submit_isolated(self, arguments: Arguments, time_limit: float | None) -> Future[Any]:
         """Run a suspect in a pool of one worker."""
         pool = self._copy(1)
         future = pool.submit(evaluate_remotely, *arguments, time_limit)
@@ -165,7 +165,7 @@ class ProcessPoolBackend(Backend):
         except Exception:  # a subclass with arguments of its own
             return super().replacement()
 
-    def describe_death(self, future: Future, /) -> str:
+    def describe_death(self, future: Future[Any], /) -> str:
         """From the exit code of the single worker."""
         _, processes = self._isolated.get(future, (None, ()))
         for process in processes:
@@ -173,7 +173,7 @@ class ProcessPoolBackend(Backend):
                 return describe_exit(_exit_code(process))
         return describe_exit(None)
 
-    def release(self, future: Future, /) -> None:
+    def release(self, future: Future[Any], /) -> None:
         """Shut down the pool of an isolated call."""
         # Not in a callback of the future: the pool may hold its lock then.
         pool, _ = self._isolated.pop(future, (None, ()))

@@ -90,7 +90,10 @@ class Child:
 
 
 def start_child(
-    context: BaseContext, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
+    context: BaseContext,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Child:
     """Start a process that makes the call; raises what pickling raises where that is needed."""
     receiver, sender = context.Pipe(duplex=False)
@@ -114,7 +117,7 @@ def start_child(
 
 
 def _child_main(
-    sender: Connection, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
+    sender: Connection, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """Make the call and send what it gave."""
     _detach()

@@ -21,7 +21,7 @@ from sparing.executors.failures import WorkerDiedError
 _FIXED_OPTIONS = {"pure": False, "retries": 0}
 
 
-class DaskFuture(Future):
+class DaskFuture(Future[Any]):
     """A future that knows whether its call has been started by a worker."""
 
     def __init__(self, mark: Any) -> None:
@@ -44,6 +44,14 @@ class DaskExecutor(Executor):
 
     `sparing` makes one from a client or from ``client.get_executor()`` by itself. Shutting it
     down leaves the client and its cluster alone.
+
+    >>> from distributed import Client
+    >>> from sparing.executors import DaskExecutor
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=2) as client:
+    ...     executor = DaskExecutor(client, priority=10)
+    ...     executor.n_workers, executor.submit(pow, 2, 10).result()
+    ...     executor.shutdown()
+    (2, 1024)
     """
 
     def __init__(self, client: Any, **options: Any) -> None:
@@ -62,7 +70,7 @@ class DaskExecutor(Executor):
         """How many calls the cluster runs at a time, as of now."""
         return max(1, sum(self._client.nthreads().values()))
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Call fn(*args, **kwargs) on a worker of the cluster."""
         if self._is_shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
@@ -78,7 +86,7 @@ class DaskExecutor(Executor):
                 _transfer(finished, future)
             self._client.loop.add_callback(mark.clear)
 
-        def on_cancel(cancelled: Future) -> None:
+        def on_cancel(cancelled: Future[Any]) -> None:
             if cancelled.cancelled():
                 task.cancel()
 
@@ -96,7 +104,7 @@ class DaskExecutor(Executor):
             concurrent.futures.wait(futures)
 
 
-def _transfer(task: Any, future: Future) -> None:
+def _transfer(task: Any, future: Future[Any]) -> None:
     """Give the finished task's result, or what prevented it, to the future."""
     if task.status == "finished":
         future.set_result(task.result())

@@ -23,21 +23,53 @@ N_QUOTED = 10
 
 
 class ExecutorError(SparingError, RuntimeError):
-    """The executor cannot go on; the points in flight have no outcome and stay pending."""
+    """The executor cannot go on; the points in flight have no outcome and stay pending.
+
+    >>> from concurrent.futures import Executor
+    >>> class Unreachable(Executor):
+    ...     def submit(self, fn, /, *args, **kwargs):
+    ...         raise ConnectionError("no route to the cluster")
+    >>> sparing.infer(problem, executor=Unreachable(), progress=False)
+    Traceback (most recent call last):
+    sparing.executors.failures.ExecutorError: Unreachable.submit failed: no route to the cluster
+    """
 
 
 class UnpicklableProblemError(ExecutorError):
-    """The problem cannot be sent to another process."""
+    """The problem cannot be sent to another process.
+
+    >>> from concurrent.futures import ProcessPoolExecutor
+    >>> unnamed = sparing.Problem(lambda x: -0.5 * float(x @ x), -1.0, 1.0)
+    >>> with ProcessPoolExecutor(1) as executor:
+    ...     sparing.infer(unnamed, executor=executor, progress=False)
+    Traceback (most recent call last):
+    sparing.executors.failures.UnpicklableProblemError: ...
+    """
 
 
 class TimedOutError(SparingError, TimeoutError):
-    """A call took longer than its limit and its process was ended."""
+    """A call took longer than its limit and its process was ended.
+
+    >>> import time
+    >>> with sparing.LocalProcesses(1) as executor:
+    ...     executor.submit_limited(0.1, time.sleep, 60.0).result()
+    Traceback (most recent call last):
+    sparing.executors.failures.TimedOutError: the call took longer than 0.1 s and its process was
+    ended
+    """
 
 
 class WorkerDiedError(SparingError, RuntimeError):
     """The process that ran a call ended before it gave a result.
 
     certain: whether this call is what ended it; False when it shared the process with others.
+
+    >>> import os
+    >>> with sparing.LocalProcesses(1) as executor:
+    ...     executor.submit(os._exit, 3).result()
+    Traceback (most recent call last):
+    sparing.executors.failures.WorkerDiedError: the worker process ended with exit code 3 before
+    it gave a result
     """
 
     def __init__(self, message: str, certain: bool = True) -> None:
@@ -49,7 +81,16 @@ class WorkerDiedError(SparingError, RuntimeError):
 
 
 class FailedEvaluationError(TargetError):
-    """A failure of the kind the policy raises for; record ``outcome`` before stopping."""
+    """A failure of the kind the policy raises for; record ``outcome`` before stopping.
+
+    >>> broken = sparing.Problem(lambda x: 1 / 0, -1.0, 1.0)
+    >>> policy = sparing.FailurePolicy(exception=sparing.RAISE)
+    >>> sparing.infer(broken, failures=policy, progress=False)
+    Traceback (most recent call last):
+    sparing.executors.failures.FailedEvaluationError: the evaluation at (...) failed:
+    ZeroDivisionError: division by zero
+    ...
+    """
 
     def __init__(self, proposal: Proposal, outcome: Outcome) -> None:
         self.proposal = proposal
@@ -63,7 +104,16 @@ class FailedEvaluationError(TargetError):
 
 
 class TooManyFailuresError(TargetError):
-    """More evaluations failed than the policy allows; ``entries`` has them."""
+    """More evaluations failed than the policy allows; ``entries`` has them.
+
+    >>> broken = sparing.Problem(lambda x: 1 / 0, -1.0, 1.0)
+    >>> sparing.infer(broken, progress=False)
+    Traceback (most recent call last):
+    sparing.executors.failures.TooManyFailuresError: 10 of 10 evaluations failed, more than the
+    allowed fraction 0.5 (FailurePolicy.max_failed_fraction):
+      - at (...): ZeroDivisionError: division by zero
+      ...
+    """
 
     def __init__(self, n_total: int, allowed: float, entries: Sequence[Evaluation]) -> None:
         self.n_total = n_total
@@ -87,7 +137,12 @@ class TooManyFailuresError(TargetError):
 
 
 class Remainder(enum.Enum):
-    """What becomes of a failure that no retry turned into a value."""
+    """What becomes of a failure that no retry turned into a value.
+
+    >>> from sparing.executors import Remainder
+    >>> sparing.retry(3, then=Remainder.RAISE).then is Remainder.RAISE
+    True
+    """
 
     SKIP = "skip"  # recorded; the run goes on and avoids the place
     RAISE = "raise"  # recorded; the run stops
@@ -95,7 +150,13 @@ class Remainder(enum.Enum):
 
 @dataclass(frozen=True)
 class Reaction:
-    """How often a failed point is tried again, and what follows when it fails each time."""
+    """How often a failed point is tried again, and what follows when it fails each time.
+
+    SKIP, RAISE and ``retry(n)`` make one:
+
+    >>> sparing.retry(2)
+    Reaction(retries=2, then=<Remainder.SKIP: 'skip'>)
+    """
 
     retries: int = 0
     then: Remainder = Remainder.SKIP
@@ -110,7 +171,12 @@ RAISE = Reaction(then=Remainder.RAISE)
 
 
 def retry(times: int, then: Remainder = Remainder.SKIP) -> Reaction:
-    """Try a failed point up to `times` more times."""
+    """Try a failed point up to `times` more times.
+
+    >>> policy = sparing.FailurePolicy(worker_died=sparing.retry(2))
+    >>> policy.worker_died.retries
+    2
+    """
     return Reaction(times, then)
 
 
@@ -120,6 +186,9 @@ class FailurePolicy:
 
     max_failed_fraction: the run stops when more than this fraction of at least
     MIN_EVALUATIONS_TO_JUDGE evaluations failed. A density of zero is no failure.
+
+    >>> policy = sparing.FailurePolicy(timed_out=sparing.retry(1), exception=sparing.RAISE)
+    >>> short = sparing.infer(problem, failures=policy, max_evaluations=12, progress=False)
     """
 
     exception: Reaction = SKIP
@@ -140,7 +209,12 @@ class FailurePolicy:
             raise SettingsError(faults)
 
     def reaction(self, kind: FailureKind) -> Reaction:
-        """What to do about a failure of this kind."""
+        """What to do about a failure of this kind.
+
+        >>> from sparing.executors import FailureKind
+        >>> sparing.FailurePolicy().reaction(FailureKind.TIMED_OUT) == sparing.SKIP
+        True
+        """
         return {
             FailureKind.EXCEPTION: self.exception,
             FailureKind.INVALID_VALUE: self.invalid_value,
@@ -149,7 +223,10 @@ class FailurePolicy:
         }[kind]
 
     def check(self, n_failed: int, n_total: int, entries: Sequence[Evaluation]) -> None:
-        """Raise TooManyFailuresError with the failed entries when there are too many."""
+        """Raise TooManyFailuresError with the failed entries when there are too many.
+
+        >>> sparing.FailurePolicy(max_failed_fraction=0.2).check(2, 12, entries=())
+        """
         if n_total >= MIN_EVALUATIONS_TO_JUDGE and n_failed > self.max_failed_fraction * n_total:
             raise TooManyFailuresError(n_total, self.max_failed_fraction, entries)
 

@@ -54,7 +54,7 @@ START_ALLOWANCE = 120.0
 LOOK_EVERY = 1.0
 
 
-class ProcessFuture(Future):
+class ProcessFuture(Future[Any]):
     """A future whose ``cancel`` also ends a call that is running.
 
     For the base class it stays pending until its call has ended, hence cancellable.
@@ -91,6 +91,11 @@ class LocalProcesses(Executor):
     start_method  "fork", "spawn" or "forkserver"; see the module's text
 
     A call past its limit gives TimedOutError, one whose process died WorkerDiedError.
+
+    >>> with sparing.LocalProcesses(workers=2) as executor:
+    ...     short = sparing.infer(problem, executor=executor, max_evaluations=12, progress=False)
+    >>> len({entry.worker for entry in short.evaluations})  # a process for every evaluation
+    12
     """
 
     def __init__(self, workers: int | None = None, *, start_method: str | None = None) -> None:
@@ -115,14 +120,25 @@ class LocalProcesses(Executor):
         self._is_woken = False
         _alive.add(self)
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
-        """Call fn(*args, **kwargs) in a process of its own."""
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call fn(*args, **kwargs) in a process of its own.
+
+        >>> with sparing.LocalProcesses(2) as executor:
+        ...     futures = [executor.submit(pow, 2, exponent) for exponent in (3, 10)]
+        ...     [future.result() for future in futures]
+        [8, 1024]
+        """
         return self.submit_limited(None, fn, *args, **kwargs)
 
     def submit_limited(
         self, time_limit: float | None, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
-    ) -> Future:
-        """As `submit`; the process is ended `time_limit` seconds after the call began."""
+    ) -> Future[Any]:
+        """As `submit`; the process is ended `time_limit` seconds after the call began.
+
+        >>> with sparing.LocalProcesses(1) as executor:
+        ...     executor.submit_limited(60.0, pow, 2, 10).result()
+        1024
+        """
         call = _Call(ProcessFuture(), fn, args, kwargs, time_limit)
         with self._lock:
             if self._is_shut_down:
@@ -135,7 +151,15 @@ class LocalProcesses(Executor):
         return call.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more calls. cancel_futures ends those that run, too."""
+        """Accept no more calls. cancel_futures ends those that run, too.
+
+        >>> import time
+        >>> executor = sparing.LocalProcesses(1)
+        >>> future = executor.submit(time.sleep, 60.0)
+        >>> executor.shutdown(cancel_futures=True)
+        >>> future.cancelled()
+        True
+        """
         with self._lock:
             self._is_shut_down = True
             calls = [*self._waiting, *self._running]
@@ -190,7 +214,7 @@ class LocalProcesses(Executor):
                 self._is_woken = True
                 self._wake_sender.send_bytes(b"")
 
-    def _wake_on_cancel(self, future: Future) -> None:
+    def _wake_on_cancel(self, future: Future[Any]) -> None:
         if future.cancelled():
             self._wake()
 
@@ -301,4 +325,4 @@ _alive: weakref.WeakSet[LocalProcesses] = weakref.WeakSet()
 def _end_everything() -> None:
     # Runs before multiprocessing's own exit handler, which would wait for the processes.
     for executor in list(_alive):
-        executor._end_all()
+        executor._end_all()  # pyright: ignore[reportPrivateUsage] (of this module)

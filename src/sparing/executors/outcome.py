@@ -17,11 +17,22 @@ from sparing.evaluation_log import Status
 
 
 class InvalidRecordError(SparingError, ValueError):
-    """A record that does not describe an outcome."""
+    """A record that does not describe an outcome.
+
+    >>> from sparing.executors import record_to_outcome
+    >>> record_to_outcome("-1.5")
+    Traceback (most recent call last):
+    sparing.executors.outcome.InvalidRecordError: an outcome is a mapping, not str
+    """
 
 
 class FailureKind(enum.Enum):
-    """Why an evaluation gave no value."""
+    """Why an evaluation gave no value.
+
+    >>> from sparing.executors import evaluate
+    >>> evaluate(sparing.Problem(lambda x: np.nan, -1.0, 1.0), np.zeros(1)).kind
+    <FailureKind.INVALID_VALUE: 'invalid value'>
+    """
 
     EXCEPTION = "exception"  # the target raised
     INVALID_VALUE = "invalid value"  # it returned something that is no log density
@@ -42,6 +53,12 @@ class Outcome:
     started    Unix time, as is ``ended``
     worker     ``host:pid`` of the process that called the target; empty when it left no word
     kind       of a failure; None when there is a value
+
+    >>> from sparing.executors import Outcome
+    >>> outcome = Outcome(value=-1.5, status=sparing.Status.OK, duration=0.2)
+    >>> run = sparing.Inference(problem, seed=1)
+    >>> run.tell_outcome([1.0, 0.0], outcome).duration
+    0.2
     """
 
     value: float
@@ -69,7 +86,13 @@ _VALUE_RULES = {
 
 
 def outcome_to_record(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as a dict of JSON types."""
+    """The outcome as a dict of JSON types.
+
+    >>> from sparing.executors import Outcome, outcome_to_record
+    >>> record = outcome_to_record(Outcome(float("nan"), sparing.Status.TIMED_OUT, 60.0))
+    >>> record["value"], record["status"]
+    ('nan', 'timed out')
+    """
     record: dict[str, Any] = {name: _written(getattr(outcome, name)) for name in _NUMBERS}
     record |= {name: getattr(outcome, name) for name in _TEXTS}
     record["status"] = outcome.status.value
@@ -78,7 +101,13 @@ def outcome_to_record(outcome: Outcome) -> dict[str, Any]:
 
 
 def record_to_outcome(record: object) -> Outcome:
-    """The outcome a record describes; InvalidRecordError when it describes none."""
+    """The outcome a record describes; InvalidRecordError when it describes none.
+
+    >>> from sparing.executors import Outcome, outcome_to_record, record_to_outcome
+    >>> outcome = Outcome(-1.5, sparing.Status.OK, 0.2, started=0.0, ended=0.2)
+    >>> record_to_outcome(outcome_to_record(outcome)) == outcome
+    True
+    """
     if not isinstance(record, Mapping):
         raise InvalidRecordError(f"an outcome is a mapping, not {type(record).__name__}")
     expected = {field.name for field in fields(Outcome)}

@@ -52,6 +52,7 @@ class _Task:
     """A point under way."""
 
     proposal: Proposal
+    spool_dir: str | None
     n_tries: int = 0
     n_losses: int = 0
     is_suspect: bool = False
@@ -68,7 +69,18 @@ class EvaluationPool:
                 Neither: in this process
     time_limit  seconds per evaluation
     policy      what happens on failures
-    spool_dir   where workers leave outcomes before they return them
+
+    >>> from sparing.executors import EvaluationPool
+    >>> pool = EvaluationPool(problem, workers=2, time_limit=60.0)
+    >>> pool.capacity
+    2
+    >>> pool.submit(sparing.Proposal(0, np.array([1.2, -0.3])))
+    >>> pool.n_in_flight
+    1
+    >>> ((proposal, outcome),) = pool.wait()
+    >>> proposal.identifier, outcome.value
+    (0, -0.5)
+    >>> pool.close()
     """
 
     def __init__(
@@ -79,21 +91,19 @@ class EvaluationPool:
         workers: int | None = None,
         time_limit: float | None = None,
         policy: FailurePolicy | None = None,
-        spool_dir: str | None = None,
     ) -> None:
         if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0.0):
             raise SettingsError([f"time_limit must be a positive number, not {time_limit!r}"])
         self._problem = problem
         self._time_limit = time_limit
         self._policy = FailurePolicy() if policy is None else policy
-        self._spool_dir = spool_dir
         self._backend = make_backend(executor, workers, time_limit)
         if self._backend is not None and self._backend.dumps is not None:
             check_picklable(problem, self._backend.dumps, self._backend.name)
         self._waiting: deque[_Task] = deque()
         self._suspects: deque[_Task] = deque()
-        self._running: dict[Future, _Task] = {}
-        self._stuck: list[Future] = []
+        self._running: dict[Future[Any], _Task] = {}
+        self._stuck: list[Future[Any]] = []
         self._last_expiry = -math.inf  # by time.monotonic()
         self._broken: list[Backend] = []
         self._finished: list[tuple[Proposal, Outcome]] = []
@@ -108,9 +118,12 @@ class EvaluationPool:
         """Points submitted and not yet returned by `wait`."""
         return sum(map(len, (self._waiting, self._suspects, self._running, self._finished)))
 
-    def submit(self, proposal: Proposal) -> None:
-        """Take a point. It is started at once where there is room; in this process, by `wait`."""
-        self._waiting.append(_Task(proposal))
+    def submit(self, proposal: Proposal, spool_dir: str | None = None) -> None:
+        """Take a point. It is started at once where there is room; in this process, by `wait`.
+
+        ``spool_dir`` is where its worker leaves the outcome before it returns it.
+        """
+        self._waiting.append(_Task(proposal, spool_dir))
         if self._backend is not None:
             self._hand_over()
 
@@ -191,7 +204,7 @@ class EvaluationPool:
             self._problem,
             task.proposal.x,
             task.proposal.identifier,
-            self._spool_dir,
+            task.spool_dir,
         )
         for _ in range(2):
             backend = self._backend
@@ -244,7 +257,7 @@ class EvaluationPool:
             assert task.backend is not None
             task.backend.release(future)
 
-    def _repair(self, task: _Task, future: Future, error: BaseException) -> None:
+    def _repair(self, task: _Task, future: Future[Any], error: BaseException) -> None:
         """A call that gave no outcome: the time limit, a dead worker, or the executor itself."""
         assert task.backend is not None
         if isinstance(error, TimedOutError):

@@ -15,7 +15,7 @@ from sparing.errors import MissingExtraError
 from sparing.executors.failures import WorkerDiedError
 
 
-class RayFuture(Future):
+class RayFuture(Future[Any]):
     """A future whose ``cancel`` ends a running call.
 
     For the base class it stays pending until its call has ended, hence cancellable.
@@ -33,6 +33,15 @@ class RayExecutor(Executor):
 
     num_cpus  CPUs of one call
     options   for the task, such as ``num_gpus`` or ``resources``
+
+    >>> import ray
+    >>> from sparing.executors import RayExecutor
+    >>> _ = ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    >>> executor = RayExecutor(num_cpus=0.5)
+    >>> executor.n_workers, executor.submit(pow, 2, 10).result()
+    (2, 1024)
+    >>> executor.shutdown()
+    >>> ray.shutdown()
     """
 
     def __init__(self, num_cpus: float = 1.0, **options: Any) -> None:
@@ -55,7 +64,7 @@ class RayExecutor(Executor):
         n_cpus = self._ray.cluster_resources().get("CPU", 1.0)
         return max(1, int(n_cpus / max(self._num_cpus, 1e-3)))
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Call fn(*args, **kwargs) in a worker of the cluster."""
         if self._is_shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
@@ -63,7 +72,7 @@ class RayExecutor(Executor):
         future = RayFuture()
         self._references[future] = reference
 
-        def settle(finished: Future) -> None:
+        def settle(finished: Future[Any]) -> None:
             self._references.pop(future, None)
             if not future.set_running_or_notify_cancel():
                 return
@@ -73,7 +82,7 @@ class RayExecutor(Executor):
             else:
                 future.set_exception(self._translated(error))
 
-        def on_cancel(cancelled: Future) -> None:
+        def on_cancel(cancelled: Future[Any]) -> None:
             if cancelled.cancelled():
                 self._ray.cancel(reference, force=True)
 

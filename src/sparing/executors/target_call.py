@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any
@@ -42,6 +42,11 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
     """Call the target once, in this process; whatever goes wrong becomes a failed outcome.
 
     KeyboardInterrupt, SystemExit and their like are not the target's and pass through.
+
+    >>> from sparing.executors import evaluate
+    >>> outcome = evaluate(problem, np.array([1.2, -0.3]))
+    >>> outcome.value, outcome.status
+    (-0.5, <Status.OK: 'ok'>)
     """
     started, clock = time.time(), time.perf_counter()
     value, kind, trace = math.nan, None, ""
@@ -71,7 +76,14 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
 
 
 def classify(value: float) -> tuple[Status, str]:
-    """The status of a returned value: a log density is a number of credible size or -inf."""
+    """The status of a returned value: a log density is a number of credible size or -inf.
+
+    >>> from sparing.executors import classify
+    >>> classify(-12.5)
+    (<Status.OK: 'ok'>, '')
+    >>> classify(float("nan"))
+    (<Status.FAILED: 'failed'>, 'the log density is NaN')
+    """
     if math.isnan(value):
         return Status.FAILED, "the log density is NaN"
     if value == math.inf:
@@ -97,6 +109,11 @@ def evaluate_remotely(
     Nothing the target does raises here. The time limit is kept by an alarm signal where the
     call runs in the worker's main thread; code that never returns to the interpreter does not
     hear it, so the coordinator keeps its own clock.
+
+    >>> from sparing.executors import evaluate_remotely
+    >>> record = evaluate_remotely(problem, np.array([1.2, -0.3]), identifier=0, time_limit=60.0)
+    >>> record["value"], record["status"]
+    (-0.5, 'ok')
     """
     started, clock = time.time(), time.perf_counter()
 
@@ -166,7 +183,7 @@ class _TimeUp(BaseException):
 
 
 @contextmanager
-def _alarm(time_limit: float | None) -> Iterator[None]:
+def _alarm(time_limit: float | None) -> Generator[None, None, None]:
     """Raise _TimeUp in the block when the limit passes, where this process lets us."""
     if (
         time_limit is None
@@ -190,7 +207,7 @@ def _alarm(time_limit: float | None) -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
+def _interrupts_ignored() -> Generator[None, None, None]:
     """Ctrl-C in the terminal reaches every process: the coordinator decides, not its workers."""
     if threading.current_thread() is not threading.main_thread():
         yield

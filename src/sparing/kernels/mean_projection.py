@@ -22,9 +22,9 @@ import numpy as np
 
 from sparing.kernels.compilation import inline, kernel, warm_up
 
-# Primal-dual interior-point method (Boyd & Vandenberghe 2004, Section 11.7), with a slack of its own
-# for the one bound that is not linear: a step straight along it would leave it at once. Gap to the
-# minimum of F in nats, relative to 1 + F, at which it ends.
+# Primal-dual interior-point method (Boyd & Vandenberghe 2004, Section 11.7), with a slack of its
+# own for the one bound that is not linear: a step straight along it would leave it at once. Gap to
+# the minimum of F in nats, relative to 1 + F, at which it ends.
 LARGEST_GAP = 1e-7
 # The barrier's weight, as a fraction of the mean of slack times multiplier: after a step that could
 # be made (nearly) in full, and after a shorter one. Surrogates of six runs took 10 (D = 2) to 18

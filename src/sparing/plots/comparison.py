@@ -36,6 +36,12 @@ def plot_comparison(results: Mapping[str, RunRecord] | Sequence[RunRecord]) -> F
     An open dot marks a run that did not converge. Give a mapping to name the runs, such as
     ``{"seed 1": first, "seed 2": second}``. Runs of different models may be compared too: a panel
     shows every run that has its parameter.
+
+    >>> from sparing.plots import plot_comparison
+    >>> another = sparing.infer(problem, seed=2, max_evaluations=20, progress=False)
+    >>> figure = plot_comparison({"seed 1": result, "seed 2": another})
+    >>> [ax.get_xlabel() for ax in figure.axes]
+    ['log evidence', 'slope', 'offset']
     """
     runs = dict(results) if isinstance(results, Mapping) else _numbered(results)
     if not runs:

@@ -74,6 +74,10 @@ def plot_posterior(result: RunRecord, *, reference: ArrayLike | None = None) -> 
     The shaded regions hold 50, 80 and 95 % of each pair's posterior mass. Evaluated points outside
     the region where the posterior lives are not shown. ``reference`` (m, D) are samples to compare
     with, such as those of a long MCMC run: they are drawn in outline.
+
+    >>> from sparing.plots import plot_posterior
+    >>> figure = plot_posterior(result, reference=[[1.1, -0.4], [1.3, -0.6]])
+    >>> figure.savefig("posterior.png")
     """
     dimension = len(result.problem.names)
     size = min(2.1 * dimension + 1.0, LARGEST_SIZE)

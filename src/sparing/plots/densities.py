@@ -75,6 +75,10 @@ def region_levels(density: Array, masses: Sequence[float]) -> Array | None:
     """Heights above which the density on a grid holds each mass; None if they coincide.
 
     ``masses`` come in falling order, so the heights rise, as contours want them.
+
+    >>> from sparing.plots import region_levels
+    >>> region_levels(np.array([[1.0, 2.0], [3.0, 4.0]]), masses=[0.9, 0.5])
+    array([2., 3.])
     """
     falling = np.sort(density, axis=None)[::-1]
     total = falling.sum()

@@ -46,6 +46,11 @@ def plot_evidence(result: RunRecord) -> Figure:
     Bands are two standard deviations either way; the diamond is what the run returned. In the
     grey part the run was still searching for the posterior: estimates there mean little, and the
     vertical axis follows those behind it.
+
+    >>> from sparing.plots import plot_evidence
+    >>> figure = plot_evidence(result)
+    >>> figure.axes[0].get_ylabel()
+    'log evidence (nats)'
     """
     figure = new_figure(7.0, 3.6)
     ax = figure.subplots()
@@ -60,6 +65,11 @@ def plot_reliability(result: RunRecord) -> Figure:
     Posterior draws are predicted before they are evaluated. The lower panel shows how far the
     predictions of each iteration were off, in units of the error they claimed; the bars reach
     over what 95 in 100 iterations show when the claim is right.
+
+    >>> from sparing.plots import plot_reliability
+    >>> figure = plot_reliability(result)
+    >>> [ax.get_ylabel() for ax in figure.axes]
+    ['stable when below 1', 'error / claimed error']
     """
     figure = new_figure(7.0, 5.6)
     features_ax, held_out_ax = figure.subplots(2, 1, sharex=True)
@@ -70,7 +80,13 @@ def plot_reliability(result: RunRecord) -> Figure:
 
 
 def plot_trace(result: RunRecord) -> Figure:
-    """Log evidence, reliability index and number of components against the evaluations."""
+    """Log evidence, reliability index and number of components against the evaluations.
+
+    >>> from sparing.plots import plot_trace
+    >>> figure = plot_trace(result)
+    >>> len(figure.axes)
+    3
+    """
     figure = new_figure(7.0, 7.0)
     evidence_ax, reliability_ax, components_ax = figure.subplots(
         3, 1, sharex=True, gridspec_kw={"height_ratios": (2, 1, 1)}

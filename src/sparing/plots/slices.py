@@ -41,6 +41,11 @@ def plot_slices(result: RunRecord) -> Figure:
     the posterior on the same scale: where both agree, the mixture follows the surrogate. With one
     parameter the evaluated points are shown as well. The surrogate is trained again, which takes
     as long as one iteration did.
+
+    >>> from sparing.plots import plot_slices
+    >>> figure = plot_slices(result)
+    >>> [ax.get_xlabel() for ax in figure.axes]
+    ['slope', 'offset']
     """
     names, mode = result.problem.names, result.posterior.mode()
     gp = train_again(result)

@@ -33,7 +33,13 @@ View = tuple[float, float]
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches, or the error that names the missing extra."""
+    """An empty figure of this size in inches, or the error that names the missing extra.
+
+    >>> from sparing.plots import BLUE, evaluated_points, new_figure
+    >>> figure = new_figure(4.0, 3.0)
+    >>> ax = figure.subplots()
+    >>> dots = ax.plot(*evaluated_points(result).T, ".", color=BLUE)
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as problem:
@@ -63,7 +69,12 @@ def plain(name: str) -> str:
 
 
 def evaluated_points(record: RunRecord) -> Array:
-    """Points with a finite value (n, D), in the user's coordinates."""
+    """Points with a finite value (n, D), in the user's coordinates.
+
+    >>> from sparing.plots import evaluated_points
+    >>> evaluated_points(result).shape == (result.n_evaluations, 2)
+    True
+    """
     usable = [entry.x for entry in record.evaluations if math.isfinite(entry.value)]
     return np.array(usable, dtype=np.float64).reshape(-1, len(record.problem.names))
 

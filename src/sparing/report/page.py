@@ -38,7 +38,11 @@ MOST_FAILURES = 10  # kinds of failure listed
 
 @dataclass(frozen=True)
 class LiveStatus:
-    """What the live page says above the report; ``version`` changes when the report does."""
+    """What the live page says above the report; ``version`` changes when the report does.
+
+    >>> from sparing.report import LiveStatus
+    >>> status = LiveStatus(version="running 35", text="Running: 35 evaluations.")
+    """
 
     version: str
     text: str
@@ -59,7 +63,13 @@ def write_report(
     title: str,
     reference: ArrayLike | None = None,
 ) -> Path:
-    """Write the page to a file, complete or not at all, and return where it is."""
+    """Write the page to a file, complete or not at all, and return where it is.
+
+    >>> from sparing.report import write_report
+    >>> path = write_report(result, "run.html", title="Slope and offset")
+    >>> path.exists()
+    True
+    """
     destination = Path(path)
     page = report_page(record, title=title, reference=reference)
     write_durably(destination, page.encode("utf-8"))
@@ -73,7 +83,13 @@ def report_page(
     reference: ArrayLike | None = None,
     live: LiveStatus | None = None,
 ) -> str:
-    """The whole page as text."""
+    """The whole page as text.
+
+    >>> from sparing.report import report_page
+    >>> page = report_page(result, title="Slope and offset")
+    >>> "<title>Slope and offset</title>" in page
+    True
+    """
     template = _environment().get_template("report.html")
     seconds = Counter[str]()
     for info in record.history:
@@ -101,7 +117,14 @@ def report_page(
 
 
 def waiting_page(text: str, *, title: str, live: LiveStatus) -> str:
-    """What the live page shows while there is nothing to report."""
+    """What the live page shows while there is nothing to report.
+
+    >>> from sparing.report import LiveStatus, waiting_page
+    >>> status = LiveStatus(version="running 0", text="Running: 3 evaluations.")
+    >>> page = waiting_page("Nothing to show yet.", title="A run", live=status)
+    >>> "Nothing to show yet." in page
+    True
+    """
     return _environment().get_template("waiting.html").render(_frame(title, live), text=text)
 
 

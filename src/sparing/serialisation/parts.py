@@ -7,7 +7,7 @@ Whatever does not fit is a `LoadError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ _CONSEQUENCES = (ValueError, TypeError, ArithmeticError, LookupError, MemoryErro
 
 
 @contextmanager
-def load_errors(subject: str) -> Iterator[None]:
+def load_errors(subject: str) -> Generator[None, None, None]:
     """Name the file in a `LoadError`, and turn what else its content led to into one."""
     try:
         with np.errstate(all="ignore"):

@@ -40,6 +40,11 @@ def load(path: str | PathLike[str]) -> Result:
 
     Loading never runs code from the file. The log density is not in it: calling
     ``result.problem.log_density`` is a `TargetError`, everything else works as before.
+
+    >>> result.save("run.sparing")
+    >>> again = sparing.load("run.sparing")
+    >>> again.log_evidence == result.log_evidence
+    True
     """
     with load_errors(fspath(path)):
         return result_from_parts(*unpack(_content(Path(path))))

@@ -116,7 +116,8 @@ def plain(value: Any) -> Any:
             return [plain(item) for item in value]
         case np.ndarray():
             return plain(value.tolist())
-    raise TypeError(f"{value!r} cannot be written as JSON")
+        case _:
+            raise TypeError(f"{value!r} cannot be written as JSON")
 
 
 def encode_number(value: float) -> float | str:

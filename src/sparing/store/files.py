@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from sparing.errors import StoreCorruptError, StoreError, StoreFullError
@@ -18,7 +18,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextlib.contextmanager
-def explained_errors(path: Path, action: str) -> Iterator[None]:
+def explained_errors(path: Path, action: str) -> Generator[None, None, None]:
     """Turn an `OSError` inside the block into a `StoreError` that says what to do."""
     try:
         yield

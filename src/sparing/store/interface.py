@@ -20,7 +20,14 @@ from sparing.linear_algebra import Array
 
 @dataclass(frozen=True, eq=False)
 class Intent:
-    """A point that is about to be submitted: the proposal's ``identifier`` and ``x`` (D,)."""
+    """A point that is about to be submitted: the proposal's ``identifier`` and ``x`` (D,).
+
+    >>> from sparing.store import MemoryStore
+    >>> store = MemoryStore(seed=1)
+    >>> proposals = sparing.Inference(problem, store=store).ask(2)
+    >>> [event.identifier for event in store.events()]
+    [0, 1]
+    """
 
     identifier: int
     x: Array
@@ -34,7 +41,11 @@ Event: TypeAlias = Intent | Evaluation
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A saved state: arrays by name and JSON metadata; ``number`` counts up over a run."""
+    """A saved state: arrays by name and JSON metadata; ``number`` counts up over a run.
+
+    >>> from sparing.store import Snapshot
+    >>> snapshot = Snapshot(number=24, arrays={"weights": np.ones(2)}, metadata={"iteration": 3})
+    """
 
     number: int
     arrays: Mapping[str, NDArray[np.generic]]
@@ -42,7 +53,13 @@ class Snapshot:
 
 
 class OutcomeSpool(Protocol):
-    """Where workers leave results that the coordinator may not live to receive."""
+    """Where workers leave results that the coordinator may not live to receive.
+
+    >>> from sparing.store import MemoryStore, OutcomeSpool
+    >>> spool: OutcomeSpool = MemoryStore(seed=1).spool
+    >>> spool.directory is None, list(spool.harvest())
+    (True, [])
+    """
 
     @property
     def directory(self) -> str | None:
@@ -59,7 +76,16 @@ class OutcomeSpool(Protocol):
 
 
 class Store(Protocol):
-    """Keeps what was evaluated. Once `append_*` returns, the event survives the process."""
+    """Keeps what was evaluated. Once `append_*` returns, the event survives the process.
+
+    ``infer`` and ``Inference`` take any object with these methods:
+
+    >>> from sparing.store import MemoryStore, Store
+    >>> store: Store = MemoryStore(seed=1)
+    >>> short = sparing.infer(problem, store=store, max_evaluations=12, progress=False)
+    >>> len(store.events())  # 12 intents and 12 results
+    24
+    """
 
     @property
     def seed(self) -> int:

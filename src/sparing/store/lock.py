@@ -14,7 +14,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from sparing.errors import StoreError, StoreLockedError
@@ -112,7 +112,7 @@ class RunLock:
                 raise self._refusal(now)
 
     @contextlib.contextmanager
-    def _claim(self) -> Iterator[None]:
+    def _claim(self) -> Generator[None, None, None]:
         """Exclude processes on other hosts for the moment of a take-over."""
         claim = self.path.with_name(f"{self.path.name}.claim")
         try:

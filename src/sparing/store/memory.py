@@ -16,7 +16,22 @@ from sparing.store.spool import Spool
 
 
 class MemoryStore:
-    """Events in a list; no spool, and snapshots are dropped, since nothing could resume."""
+    """Events in a list; no spool, and snapshots are dropped, since nothing could resume.
+
+    >>> from sparing.store import MemoryStore
+    >>> x = np.array([1.0, 0.0])
+    >>> store = MemoryStore(seed=1)
+    >>> store.append_intent(sparing.Proposal(0, x))
+    >>> store.append_result(sparing.Evaluation(0, x, -1.5, sparing.Status.OK, 0.2, identifier=0))
+    >>> [type(event).__name__ for event in store.events()]
+    ['Intent', 'Evaluation']
+    >>> store.write_snapshot(2, arrays={}, metadata={})
+    >>> store.latest_snapshot() is None, store.spool.directory is None
+    (True, True)
+    >>> store.seed, store.warnings
+    (1, ())
+    >>> store.close()
+    """
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = RandomStreams(seed).seed

@@ -47,6 +47,21 @@ class RunDirectory:
     """A store in a directory of its own; made by `RunDirectory.open`, used as a context manager.
 
     Without a writer (``writer`` is None) it shows what was there when it was opened.
+
+    >>> from sparing.store import RunDirectory
+    >>> x = np.array([1.0, 0.0])
+    >>> with RunDirectory.open("run", {"model": "line"}, seed=1) as store:
+    ...     store.append_intent(sparing.Proposal(0, x))
+    ...     store.append_result(sparing.Evaluation(0, x, -1.5, sparing.Status.OK, 0.2))
+    ...     store.write_snapshot(2, {"weights": np.ones(2)}, {"iteration": 1})
+    >>> store = RunDirectory.open("run", read_only=True)
+    >>> store.path.name, store.seed, store.fingerprint, store.read_only
+    ('run', 1, {'model': 'line'}, True)
+    >>> len(store.events()), store.latest_snapshot().number, list(store.spool.harvest())
+    (2, 2, [])
+    >>> store.warnings, store.torn_tail
+    ((), None)
+    >>> store.close()
     """
 
     def __init__(
@@ -79,6 +94,12 @@ class RunDirectory:
 
         ``fingerprint`` holds whatever changes results; a directory of another problem is refused.
         It may be left out only for reading. ``seed`` counts at creation (None: a fresh one).
+
+        >>> from sparing.store import RunDirectory
+        >>> RunDirectory.open("run", {"model": "line"}, seed=1).close()
+        >>> RunDirectory.open("run", {"model": "curve"})
+        Traceback (most recent call last):
+        sparing.errors.StoreMismatchError: run holds a run of another problem ...
         """
         directory = Path(path)
         if read_only:

@@ -22,13 +22,31 @@ def write_spooled_outcome(spool_dir: str, identifier: int, record: Mapping[str, 
     """Leave the result of a proposal in the spool; for workers, which need no lock.
 
     ``record`` holds what JSON can: strings, numbers, lists, objects.
+
+    >>> from pathlib import Path
+    >>> from sparing.store import Spool, write_spooled_outcome
+    >>> Path("spool").mkdir()
+    >>> write_spooled_outcome("spool", 7, {"value": -1.5})
+    >>> list(Spool(Path("spool")).harvest())
+    [(7, {'value': -1.5})]
     """
     content = encode({"identifier": int(identifier), "record": plain(record)})
     files.write_durably(Path(spool_dir) / f"{int(identifier)}.json", content + b"\n")
 
 
 class Spool:
-    """The coordinator's side; without a directory it is always empty."""
+    """The coordinator's side; without a directory it is always empty.
+
+    >>> from pathlib import Path
+    >>> from sparing.store import Spool, write_spooled_outcome
+    >>> Path("spool").mkdir()
+    >>> spool = Spool(Path("spool"))
+    >>> write_spooled_outcome(spool.directory, 7, {"value": -1.5})
+    >>> for identifier, record in spool.harvest():
+    ...     spool.remove(identifier)
+    >>> list(spool.harvest())
+    []
+    """
 
     def __init__(self, directory: Path | None, *, read_only: bool = False) -> None:
         self._directory = directory

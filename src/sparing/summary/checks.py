@@ -42,7 +42,12 @@ MORE_EVALUATIONS = (
 
 
 class Light(enum.Enum):
-    """A verdict; the value is what the user reads."""
+    """A verdict; the value is what the user reads.
+
+    >>> from sparing.summary import Light
+    >>> print(Light.AMBER)
+    look closer
+    """
 
     GREEN = "good"
     AMBER = "look closer"
@@ -53,7 +58,12 @@ class Light(enum.Enum):
 
 
 class Topic(enum.Enum):
-    """A question about a run: the value is the question."""
+    """A question about a run: the value is the question.
+
+    >>> from sparing.summary import Topic
+    >>> print(Topic.CONVERGENCE)
+    Did it converge?
+    """
 
     CONVERGENCE = "Did it converge?"
     SEARCH = "Was the posterior found?"
@@ -71,7 +81,13 @@ class Topic(enum.Enum):
 
 @dataclass(frozen=True)
 class Check:
-    """The answer to one question: what was found and, unless it is good, what to do about it."""
+    """The answer to one question: what was found and, unless it is good, what to do about it.
+
+    >>> from sparing.summary import Topic, check_run
+    >>> (convergence,) = [c for c in check_run(result) if c.topic is Topic.CONVERGENCE]
+    >>> convergence.light, convergence.advice
+    (<Light.GREEN: 'good'>, ())
+    """
 
     topic: Topic
     light: Light
@@ -80,7 +96,12 @@ class Check:
 
 
 def check_run(record: RunRecord) -> tuple[Check, ...]:
-    """Every check that the record of the run allows, in the order in which to read them."""
+    """Every check that the record of the run allows, in the order in which to read them.
+
+    >>> from sparing.summary import Light, check_run
+    >>> [str(check.topic) for check in check_run(result) if check.light is Light.RED]
+    []
+    """
     found = [check(record) for check in _CHECKS]
     return tuple(check for check in found if check is not None)
 

@@ -16,7 +16,12 @@ SIGNS = {Light.GREEN: "✓", Light.AMBER: "!", Light.RED: "✗"}
 
 
 def html_summary(record: RunRecord) -> str:
-    """The text summary's content as a fragment of HTML."""
+    """The text summary's content as a fragment of HTML.
+
+    >>> from sparing.summary import html_summary
+    >>> html_summary(result).splitlines()[0]
+    '<div class="sparing-result">'
+    """
     story = tell_story(record)
     failed = f", {len(record.failed)} failed" if record.failed else ""
     times = f"library {duration(record.library_seconds)}, target {duration(record.target_seconds)}"

@@ -10,8 +10,8 @@ from sparing.summary.checks import LET_IT_GO_ON, Check, Light, check_run, worst_
 from sparing.summary.warning_texts import explanation_of
 
 ANOTHER_SEED = (
-    "run it again with another seed and compare (sparing.plots.plot_comparison): no single run can "
-    "tell whether a mode was missed"
+    "run it several times (sparing.infer with runs=4): no single run can tell whether a mode was "
+    "missed"
 )
 
 

@@ -14,7 +14,12 @@ MARKS = {Light.RED: "!!", Light.AMBER: "!"}
 
 
 def text_summary(record: RunRecord) -> str:
-    """Evidence, parameters, how it stopped, what to worry about, what to do next."""
+    """Evidence, parameters, how it stopped, what to worry about, what to do next.
+
+    >>> from sparing.summary import text_summary
+    >>> text_summary(result) == str(result)
+    True
+    """
     story = tell_story(record)
     failed = f", {len(record.failed)} failed" if record.failed else ""
     times = f"library {duration(record.library_seconds)}, target {duration(record.target_seconds)}"

@@ -45,6 +45,9 @@ class Abilities:
     outlives_workers  a worker that is killed is noticed and the executor, or another in its
                       place, goes on
     ends_calls        a call past its time limit ends, if it runs Python code, and frees its worker
+
+    >>> from sparing.testing import Abilities
+    >>> threads = Abilities(outlives_workers=False, ends_calls=False)
     """
 
     parallel: bool = True
@@ -93,6 +96,11 @@ def check_executor(
     make_executor gives what ``infer(executor=...)`` takes, and is called once per check. The
     executor is shut down after each; with shut_down=False it is left alone, so that the same
     one may be given every time.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from sparing.testing import Abilities, check_executor
+    >>> threads = Abilities(outlives_workers=False, ends_calls=False)
+    >>> check_executor(lambda: ThreadPoolExecutor(2), threads)
     """
     able = Abilities() if abilities is None else abilities
     checks: list[Callable[[Any, str], None]] = [_values, _failures, _equal_points, _one_by_one]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,12 @@ Reopen = Callable[[Store], Store]
 
 
 def check_store(make_store: MakeStore, reopen: Reopen | None = None) -> None:
-    """Raise an `AssertionError` that says what a store does wrong."""
+    """Raise an `AssertionError` that says what a store does wrong.
+
+    >>> from sparing.store import MemoryStore
+    >>> from sparing.testing import check_store
+    >>> check_store(lambda: MemoryStore(seed=1))
+    """
     for check in (
         _check_a_new_store_is_empty,
         _check_events_come_back_in_order,
@@ -39,7 +45,12 @@ def check_store(make_store: MakeStore, reopen: Reopen | None = None) -> None:
 def example_events() -> tuple[Event, ...]:
     """Every kind of event, with the values that are hard to keep."""
     hard = np.array([1 / 3, -0.0, 5e-324])
-    result = {"x": hard, "duration": 0.1 + 0.2, "started": 1.7e9, "ended": 1.7e9 + 1 / 3}
+    result: dict[str, Any] = {
+        "x": hard,
+        "duration": 0.1 + 0.2,
+        "started": 1.7e9,
+        "ended": 1.7e9 + 1 / 3,
+    }
     nan = math.nan
     return (
         Intent(0, hard),

@@ -1,0 +1,250 @@
+"""The pictures of "How it works", drawn from real runs.
+
+f       log joint of the example in one dimension, a mixture of two normals: its evidence is 1
+gp      surrogate, in working coordinates; pictures are in the user's
+q       posterior of a run: a mixture of normals
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logsumexp
+
+import sparing
+from sparing import demo
+from sparing.acquisition.propose import widened_draws
+from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
+from sparing.linear_algebra import Array
+from sparing.plots import BLUE, GREEN, GREY, ORANGE, new_figure
+from sparing.plots.surrogate import log_joint, train_again
+from sparing.surrogate.gaussian_process import GaussianProcess, condition
+from sparing.surrogate.training_set import TrainingSet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WEIGHTS, MEANS, SDS = np.array([0.65, 0.35]), np.array([-0.7, 1.3]), np.array([0.6, 0.9])
+VIEW = (-4.0, 5.0)
+GRID = np.linspace(*VIEW, 400)
+# Where the surrogate is shown after 3, 5 and 9 evaluations; the first ones come first.
+SHOWN_POINTS = np.array([-2.6, 0.9, 3.6, -0.9, 2.2, -1.7, -0.1, 1.6, 2.9])
+SHOWN_COUNTS = (3, 5, 9)
+SEED, DEMO_SEED = 1, 2
+WIDTH = 7.2
+
+
+def example_log_joint(x: Array) -> float:
+    """f at one point (1,)."""
+    return float(_log_joint_on(np.asarray(x))[0])
+
+
+def _log_joint_on(points: Array) -> Array:
+    z = (points[:, None] - MEANS) / SDS
+    return logsumexp(-0.5 * z**2 - np.log(SDS) - 0.5 * np.log(2 * np.pi), b=WEIGHTS, axis=1)
+
+
+@cache
+def example_run() -> sparing.Result:
+    """A run on the example in one dimension."""
+    problem = sparing.Problem(example_log_joint, -3.0, 4.0, names=["x"])
+    return sparing.infer(problem, seed=SEED, progress=False)
+
+
+@cache
+def demo_run() -> sparing.Result:
+    """A run on the curved posterior of ``sparing demo``, whose evidence is known."""
+    return sparing.infer(demo.make_problem(), seed=DEMO_SEED, progress=False)
+
+
+def surrogate_figure() -> Figure:
+    """The surrogate after a few evaluations: it is sure where it was told, unsure elsewhere."""
+    figure = new_figure(WIDTH, 2.9)
+    for ax, n in zip(figure.subplots(1, len(SHOWN_COUNTS), sharey=True), SHOWN_COUNTS, strict=True):
+        gp, points = _shown_surrogate(n)
+        _draw_surrogate(ax, gp, points)
+        ax.set_title(f"{n} evaluations", fontsize=10)
+        ax.set(ylim=(-14, 3), xlabel="parameter")
+        if n == SHOWN_COUNTS[0]:
+            ax.set_ylabel("log joint density")
+    _legend_below(figure, ax)
+    return figure
+
+
+def mixture_figure() -> Figure:
+    """q and its components, early in a run and at its end."""
+    result = example_run()
+    figure = new_figure(WIDTH, 2.9)
+    axes = figure.subplots(1, 2, sharey=True)
+    truth = np.exp(_log_joint_on(GRID))
+    first, last = result.history[0], result.history[-1]
+    for ax, info, n_components, posterior in (
+        (axes[0], first, first.n_components, first.posterior),
+        (axes[1], last, result.posterior.mixture.n_components, result.posterior),
+    ):
+        ax.fill_between(GRID, posterior.density(GRID[:, None]), color=BLUE, alpha=0.25, lw=0)
+        for curve in _components(posterior):
+            ax.plot(GRID, curve, color=BLUE, lw=0.7)
+        ax.plot(GRID, truth, color=GREY, ls="--", lw=1.3, label="true posterior")
+        words = f"{info.n_evaluations} evaluations, {n_components} components"
+        ax.set_title(words, fontsize=10)
+        ax.set(xlabel="parameter", xlim=VIEW)
+        _plain(ax)
+    axes[0].set(ylabel="posterior density", ylim=(0, None))
+    axes[1].fill_between([], [], color=BLUE, alpha=0.25, label="mixture q")
+    axes[1].plot([], [], color=BLUE, lw=0.7, label="its components")
+    _legend_below(figure, axes[1])
+    return figure
+
+
+def acquisition_figure() -> Figure:
+    """How much an evaluation would teach, before and after the best point was evaluated."""
+    posterior = example_run().posterior
+    figure = new_figure(WIDTH, 4.2)
+    axes = figure.subplots(2, 2, sharex=True, sharey="row", height_ratios=[2, 1])
+    _, points = _shown_surrogate(5)
+    top = 0.0
+    for column, title in enumerate(("before", "after the evaluation there")):
+        gp = _condition(points)
+        gain = _variance_reduction(gp)
+        best = GRID[np.argmax(gain)]
+        top = max(top, gain.max())
+        _draw_surrogate(axes[0, column], gp, points)
+        axes[0, column].set_title(title, fontsize=10)
+        axes[0, column].set(ylim=(-10, 3))
+        density = posterior.density(GRID[:, None])
+        axes[1, column].fill_between(
+            GRID, density / density.max(), color=BLUE, alpha=0.25, lw=0, label="posterior so far"
+        )
+        axes[1, column].plot(GRID, gain / top, color=GREEN, lw=1.5, label="what it would teach")
+        axes[1, column].axvline(best, color=ORANGE, lw=1.0, ls=":")
+        axes[1, column].set(xlabel="parameter", yticks=[])
+        _plain(axes[1, column])
+        points = np.append(points, best)
+    axes[0, 0].set_ylabel("log joint density")
+    axes[0, 0].axvline(points[-2], color=ORANGE, lw=1.0, ls=":", label="next evaluation")
+    _legend_below(figure, axes[0, 0], axes[1, 0], columns=3)
+    return figure
+
+
+def evidence_figure() -> Figure:
+    """Lower bound and corrected evidence of the curved posterior, against the exact value."""
+    result, exact = demo_run(), demo.exact_answer().log_evidence
+    rows = [info for info in result.history if not info.warm_up]
+    n = np.array([info.n_evaluations for info in rows])
+    evidence = np.array([info.log_evidence for info in rows])
+    sd = np.array([info.log_evidence_sd for info in rows])
+    figure = new_figure(WIDTH, 3.0)
+    ax = figure.subplots()
+    ax.axhline(exact, color=GREY, ls="--", lw=1.3, label="exact")
+    ax.plot(n, [info.elbo for info in rows], color=ORANGE, marker="o", ms=3, label="lower bound")
+    ax.plot(n, evidence, color=BLUE, marker="o", ms=3, label="corrected")
+    ax.fill_between(n, evidence - 2 * sd, evidence + 2 * sd, color=BLUE, alpha=0.2, lw=0)
+    ax.set(xlabel="evaluations", ylabel="log evidence", ylim=(exact - 0.4, exact + 0.25))
+    _plain(ax)
+    ax.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def stopping_figure() -> Figure:
+    """What must fall below 1 before a run ends."""
+    result = demo_run()
+    rows = [info for info in result.history if info.features is not None]
+    limit = result.settings.stopping.tolerance_posterior * result.problem.dimension
+    n = [info.n_evaluations for info in rows]
+    figure = new_figure(WIDTH, 3.0)
+    ax = figure.subplots()
+    ax.axhspan(1e-4, 1.0, color=GREEN, alpha=0.08, lw=0)
+    ax.plot(n, [info.reliability for info in rows], color=BLUE, label="reliability index")
+    errors = [info.posterior_error / limit for info in rows]
+    ax.plot(n, errors, color=ORANGE, ls="--", label="expected error of the posterior / limit")
+    stable = [(info.n_evaluations, info.reliability) for info in rows if info.stable]
+    ax.scatter(*zip(*stable, strict=True), color=BLUE, s=28, zorder=3, label="called stable")
+    lowest = min(value for value in [info.reliability for info in rows] + errors if value > 0)
+    ax.set(xlabel="evaluations", ylabel="must be below 1", yscale="log", ylim=(lowest / 2, None))
+    _plain(ax)
+    ax.legend(frameon=False, fontsize=9)
+    return figure
+
+
+FIGURES = {
+    "how-surrogate.svg": surrogate_figure,
+    "how-mixture.svg": mixture_figure,
+    "how-acquisition.svg": acquisition_figure,
+    "how-evidence.svg": evidence_figure,
+    "how-stopping.svg": stopping_figure,
+}
+
+
+def draw_all(directory: Path) -> None:
+    """Write every picture."""
+    for name, draw in FIGURES.items():
+        draw().savefig(directory / name, metadata={"Date": None})
+
+
+def _shown_surrogate(n: int) -> tuple[GaussianProcess, Array]:
+    points = SHOWN_POINTS[:n]
+    return _condition(points), points
+
+
+def _condition(points: Array) -> GaussianProcess:
+    """A surrogate that was told f at the points, with hyperparameters a whole run has learned."""
+    transform = example_run().posterior.transform
+    inputs = transform.to_working(points[:, None])
+    values = _log_joint_on(points) + transform.log_jacobian(inputs)
+    return condition(TrainingSet(inputs, values), _learned_hyperparameters())
+
+
+@cache
+def _learned_hyperparameters() -> Array:
+    return train_again(example_run()).hyperparameters[:1]
+
+
+def _variance_reduction(gp: GaussianProcess) -> Array:
+    """The criterion on the grid, for the posterior of the run."""
+    posterior = example_run().posterior
+    generator = np.random.default_rng(SEED)
+    references = widened_draws(posterior.mixture, 500, 1.0, generator)
+    criterion = IntegratedVarianceReduction.create(gp, references)
+    return np.exp(criterion(posterior.transform.to_working(GRID[:, None])))
+
+
+def _components(posterior: sparing.Posterior) -> list[Array]:
+    """Weighted densities of the components on the grid, in the user's coordinate."""
+    u = posterior.transform.to_working(GRID[:, None])[:, 0]
+    jacobian = np.exp(-posterior.transform.log_jacobian(u[:, None]))
+    q = posterior.mixture
+    sds = q.scales * q.lengths[0]
+    heights = q.weights / (sds * np.sqrt(2 * np.pi))
+    return [
+        height * np.exp(-0.5 * ((u - mean) / sd) ** 2) * jacobian
+        for height, mean, sd in zip(heights, q.means[:, 0], sds, strict=True)
+    ]
+
+
+def _draw_surrogate(ax: Axes, gp: GaussianProcess, points: Array) -> None:
+    mean, sd = log_joint(gp, example_run(), GRID[:, None])
+    ax.fill_between(
+        GRID, mean - 2 * sd, mean + 2 * sd, color=BLUE, alpha=0.2, lw=0, label="two sds"
+    )
+    ax.plot(GRID, _log_joint_on(GRID), color=GREY, ls="--", lw=1.3, label="truth (unknown)")
+    ax.plot(GRID, mean, color=BLUE, lw=1.5, label="surrogate")
+    ax.scatter(points, _log_joint_on(points), color=ORANGE, s=22, zorder=3, label="evaluations")
+    ax.set_xlim(*VIEW)
+    _plain(ax)
+
+
+def _legend_below(figure: Figure, *axes: Axes, columns: int = 4) -> None:
+    entries = [ax.get_legend_handles_labels() for ax in axes]
+    handles = [handle for part, _ in entries for handle in part]
+    labels = [label for _, part in entries for label in part]
+    place = "outside lower center"
+    figure.legend(handles, labels, loc=place, ncols=columns, frameon=False, fontsize=9)
+
+
+def _plain(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
