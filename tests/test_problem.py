@@ -390,3 +390,38 @@ def test_a_missing_extra_says_how_to_install_it():
     error = errors.MissingExtraError("matplotlib", "plots")
     assert str(error) == "matplotlib is not installed: pip install 'sparing[plots]'"
     assert isinstance(error, ImportError)
+
+
+def test_bounds_by_name_are_put_in_order():
+    problem = Problem(
+        log_density,
+        {"rate": 0.5, "shift": -3.0},
+        {"shift": 3.0, "rate": 2.0},
+        lower={"rate": 0.0},
+        upper={"shift": None},
+    )
+    assert problem.names == ("rate", "shift")
+    np.testing.assert_array_equal(problem.plausible_lower, [0.5, -3.0])
+    np.testing.assert_array_equal(problem.plausible_upper, [2.0, 3.0])
+    np.testing.assert_array_equal(problem.lower, [0.0, -np.inf])
+    np.testing.assert_array_equal(problem.upper, [np.inf, np.inf])
+
+
+def test_names_set_the_order_of_bounds_by_name():
+    problem = Problem(log_density, {"b": -2.0, "a": -1.0}, 4.0, names=["a", "b"])
+    np.testing.assert_array_equal(problem.plausible_lower, [-1.0, -2.0])
+    np.testing.assert_array_equal(problem.plausible_upper, [4.0, 4.0])
+
+
+def test_a_prior_by_name_gives_the_names():
+    prior = {"rate": stats.norm(), "shift": stats.norm(0.0, 2.0)}
+    assert Problem(log_density, [-1.0, -2.0], [1.0, 2.0], prior=prior).names == ("rate", "shift")
+
+
+def test_bounds_by_name_that_do_not_match_are_refused_by_name():
+    with pytest.raises(ProblemError) as caught:
+        Problem(log_density, {"a": -1.0, "b": -1.0}, {"a": 1.0, "c": 1.0}, lower={"d": 0.0})
+    text = str(caught.value)
+    assert "plausible_upper has no value for 'b'" in text
+    assert "plausible_upper names 'c', which is not a parameter" in text
+    assert "lower names 'd', which is not a parameter" in text

@@ -25,7 +25,9 @@ from sparing.problem_checks import (
     box_faults,
     check_names,
     default_names,
+    in_order,
     match_lengths,
+    names_in_mappings,
     read,
 )
 from sparing.user_values import (
@@ -53,8 +55,9 @@ class Problem:
     prior:        see `sparing.priors`
 
     A scalar bound holds for every parameter; D is the length of those that are sequences, and 1
-    when all are scalars. The plausible box may touch the hard bounds. ProblemError lists all
-    faults, each by the name of its parameter.
+    when all are scalars. Bounds may be mappings by name, in which a parameter without an entry has
+    no hard bound; without ``names``, the first mapping gives them, in its order. The plausible box
+    may touch the hard bounds. ProblemError lists all faults, each by the name of its parameter.
 
     >>> from scipy import stats
     >>> problem = sparing.Problem(
@@ -85,21 +88,27 @@ class Problem:
     def __init__(
         self,
         log_density: Callable[[Array], Any],
-        plausible_lower: ArrayLike,
-        plausible_upper: ArrayLike,
-        lower: ArrayLike | Sequence[float | None] | None = None,
-        upper: ArrayLike | Sequence[float | None] | None = None,
+        plausible_lower: ArrayLike | Mapping[str, float],
+        plausible_upper: ArrayLike | Mapping[str, float],
+        lower: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
+        upper: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
         names: Sequence[str] | str | None = None,
         prior: object = None,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
             faults.append(f"log_density must be callable, not {short_text(log_density)}")
+        if names is None:
+            names = names_in_mappings(plausible_lower, plausible_upper, prior, lower, upper)
+        given = {
+            "plausible_lower": (plausible_lower, None),
+            "plausible_upper": (plausible_upper, None),
+            "lower": (lower, -np.inf),
+            "upper": (upper, np.inf),
+        }
         arrays = {
-            "plausible_lower": read(plausible_lower, "plausible_lower", None, faults),
-            "plausible_upper": read(plausible_upper, "plausible_upper", None, faults),
-            "lower": read(lower, "lower", -np.inf, faults),
-            "upper": read(upper, "upper", np.inf, faults),
+            label: read(in_order(value, label, names, missing, faults), label, missing, faults)
+            for label, (value, missing) in given.items()
         }
         dimension = next((a.size for a in arrays.values() if a is not None and a.ndim == 1), 1)
         accepted_names = check_names(names, dimension, faults)

@@ -8,7 +8,7 @@ A fault is one sentence that names the argument or the parameter and says what t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +31,37 @@ def read(value: object, label: str, missing: float | None, faults: list[str]) ->
         faults.append(f"{label} has shape {array.shape}: give one number per parameter")
         return None
     return array
+
+
+def names_in_mappings(*arguments: object) -> tuple[str, ...] | None:
+    """The names by which the first mapping among the arguments goes; None when there is none."""
+    for argument in arguments:
+        if isinstance(argument, Mapping):
+            return tuple(str(name) for name in argument)
+    return None
+
+
+def in_order(
+    value: object,
+    label: str,
+    names: Sequence[str] | str | None,
+    missing: float | None,
+    faults: list[str],
+) -> object:
+    """A mapping by name as a list in the order of the names; anything else as it is.
+
+    A name that is not there has no bound, where ``missing`` says what that is.
+    """
+    if not isinstance(value, Mapping) or not isinstance(names, Sequence):
+        return value
+    known = [names] if isinstance(names, str) else list(names)
+    unknown = [key for key in value if key not in known]
+    faults += [f"{label} names {short_text(key)}, which is not a parameter" for key in unknown]
+    absent = [name for name in known if name not in value]
+    if missing is None and absent:
+        faults.append(f"{label} has no value for {', '.join(map(repr, absent))}")
+        return [value.get(name, 0.0) for name in known]  # the rest can still be checked
+    return [value.get(name) for name in known]
 
 
 def check_names(

@@ -1,0 +1,55 @@
+"""A run for GetDist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import Any
+
+import numpy as np
+
+from sparing.errors import SettingsError
+from sparing.integrations.optional import optional_module
+from sparing.run_record import RunRecord
+
+__all__ = ["to_getdist"]
+
+# What mathematical text reads as a command, in a name that is meant literally.
+_LITERAL = str.maketrans({character: f"\\{character}" for character in "_ %{}$"})
+
+
+def to_getdist(
+    run: RunRecord, n: int = 4000, seed: int = 0, labels: Sequence[str] | None = None
+) -> Any:
+    """``getdist.MCSamples`` of n draws, with names, labels and the hard bounds as ranges.
+
+    ``labels`` are LaTeX without dollar signs, one per parameter; by default the names, upright.
+
+    >>> samples = to_getdist(result, n=500)
+    >>> samples.getParamNames().list()
+    ['slope', 'offset']
+    """
+    getdist = optional_module("getdist", "getdist")
+    names = run.posterior.names
+    if labels is not None and len(labels) != len(names):
+        raise SettingsError([f"labels holds {len(labels)} labels for {len(names)} parameters"])
+    draws = run.posterior.sample(n, seed=seed)
+    bounds = zip(run.problem.lower.tolist(), run.problem.upper.tolist(), strict=True)
+    with redirect_stdout(StringIO()):  # it says on standard output that there is no burn-in
+        return getdist.MCSamples(
+            samples=draws,
+            loglikes=-run.posterior.log_density(draws),  # GetDist's are minus log posteriors
+            names=list(names),
+            labels=[_label(name) for name in names] if labels is None else list(labels),
+            ranges={
+                name: [edge if np.isfinite(edge) else None for edge in edges]
+                for name, edges in zip(names, bounds, strict=True)
+            },
+            label="sparing",
+        )
+
+
+def _label(name: str) -> str:
+    """A name as mathematical text: upright, or as it is when it is one letter or LaTeX itself."""
+    return name if len(name) == 1 or "\\" in name else f"\\mathrm{{{name.translate(_LITERAL)}}}"

@@ -1,0 +1,55 @@
+"""A function of JAX as a log density.
+
+JAX computes in single precision unless it is told otherwise: at a log density of 10^5 that is
+an error of 0.01, which a surrogate takes for structure. Here double precision is switched on for
+the call alone, and the setting of the rest of the program stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparing.integrations.optional import optional_module
+from sparing.integrations.precision import checked_value
+from sparing.integrations.process_cache import new_key, once_per_process
+from sparing.linear_algebra import Array
+
+__all__ = ["from_jax"]
+
+
+@dataclass(frozen=True, eq=False)
+class JaxLogDensity:
+    """A JAX function called in double precision; pickles when the function does."""
+
+    function: Callable[[Any], Any]
+    jit: bool = True
+    key: str = field(default_factory=new_key, repr=False)
+
+    def __call__(self, x: Array) -> float:
+        """The log density at one point x (D,)."""
+        jax = optional_module("jax", "jax")
+        with jax.enable_x64(True):
+            function = self._compiled() if self.jit else self.function
+            return checked_value(function(jax.numpy.asarray(x)), "jax.numpy.float64")
+
+    def _compiled(self) -> Callable[[Any], Any]:
+        jax = optional_module("jax", "jax")
+        return once_per_process(self.key, lambda: jax.jit(self.function))
+
+
+def from_jax(function: Callable[[Any], Any], *, jit: bool = True) -> JaxLogDensity:
+    """``function``, which takes a JAX array (D,) and returns one number, for `sparing.Problem`.
+
+    It gets double precision whatever ``jax_enable_x64`` says. Arrays of single precision that it
+    closes over keep theirs; a result of single precision brings a warning. With ``jit=False`` it
+    is called as it is, for functions that `jax.jit` cannot compile. To use several processes,
+    give ``LocalProcesses(workers=N, start_method="spawn")``: JAX does not survive a fork.
+
+    >>> import jax.numpy as jnp, sparing
+    >>> problem = sparing.Problem(from_jax(lambda x: -0.5 * jnp.sum(x**2)), [-2, -2], [2, 2])
+    >>> problem.log_joint([1.0, 1.0])
+    -1.0
+    """
+    return JaxLogDensity(function, jit)
