@@ -3,6 +3,7 @@
 ``lumpy-6``      the published instance, read from the data path
 ``lumpy-6-g3``   a new member of the family, generated from seed 3
 ``neuron-v1``    a recorded cell, and others of the neuronal model (``neuron``)
+``NAME+noise1``  any of these, its log likelihood observed with noise of sd 1 (``noisy``)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from benchmarks.problems.base import BenchmarkProblem
 from benchmarks.problems.cigar import generate_cigar
 from benchmarks.problems.lumpy import generate_lumpy
 from benchmarks.problems.neuron import NEURON_PROBLEMS, neuron_problem
+from benchmarks.problems.noisy import with_noise
 from benchmarks.problems.published import published_problem
 from benchmarks.problems.student import generate_student
 
@@ -30,15 +32,22 @@ GENERATORS: Mapping[str, Callable[[str, int, np.random.Generator], BenchmarkProb
 _NAME = re.compile(r"(?P<family>[a-z]+)-(?P<D>[1-9]\d*)(-g(?P<seed>\d+))?")
 
 
+_NOISE = re.compile(r"(?P<exact>.+)\+noise(?P<sd>\d+(\.\d+)?)")
+
+
 def load_problem(name: str, data: Path | None) -> BenchmarkProblem:
     """Build the problem of that name; data is the path of what was published (``published``)."""
+    noise = _NOISE.fullmatch(name)
+    if noise is not None:
+        return with_noise(load_problem(noise["exact"], data), float(noise["sd"]), name)
     if name in NEURON_PROBLEMS:
         return neuron_problem(name, data)
     match = _NAME.fullmatch(name)
     if match is None or match["family"] not in GENERATORS:
         raise BenchmarkError(
             f"unknown problem {name!r}: use FAMILY-D (published) or FAMILY-D-gSEED (generated), "
-            f"with FAMILY one of {', '.join(GENERATORS)}, or one of {', '.join(NEURON_PROBLEMS)}"
+            f"with FAMILY one of {', '.join(GENERATORS)}, or one of {', '.join(NEURON_PROBLEMS)}; "
+            "+noiseSD behind any of them adds noise"
         )
     family, D = match["family"], int(match["D"])
     if match["seed"] is not None:

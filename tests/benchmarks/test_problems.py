@@ -202,3 +202,14 @@ def test_absent_and_damaged_data_are_explained(tmp_path):
     broken.write_text('{"lumpy": {"2": {"weights": [1.0]}}}')
     with pytest.raises(BenchmarkError, match="lacks means, sds"):
         load_problem("lumpy-2", broken)
+
+
+def test_noise_is_normal_repeats_and_leaves_the_answers():
+    exact, noisy = load_problem("student-2-g1", None), load_problem("student-2-g1+noise0.5", None)
+    assert noisy.name == "student-2-g1+noise0.5"
+    assert noisy.log_evidence == exact.log_evidence
+    points = np.random.default_rng(1).normal(size=(2000, 2))
+    noise = np.array([noisy.log_joint(x) - exact.log_joint(x) for x in points])
+    assert np.mean(noise) == pytest.approx(0.0, abs=0.04)
+    assert np.std(noise) == pytest.approx(0.5, rel=0.06)
+    assert noisy.log_joint(points[0]) == noisy.log_joint(points[0].copy())
