@@ -3,6 +3,7 @@
 #   make demo     infer a curved posterior, watch it, write output/demo.png
 #   make test     ruff, pyright and pytest
 #   make lint     ruff and pyright alone
+#   make integrations  the tests of PyMC, NumPyro and JAX, in an environment of their own (600 MB)
 #   make docs     build the documentation into output/docs/index.html
 #   make format   rewrite the sources in the project's style
 #   make clean    remove everything these commands made
@@ -16,7 +17,7 @@ TOOLS_PATHS := src tests benchmarks docs examples
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs format clean
+.PHONY: help demo test integrations lint docs format clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -26,6 +27,16 @@ demo: $(VENV)/.installed-demo
 
 test: lint
 	$(BIN)/python -m pytest
+
+# PyMC holds Numba back, so it does not share the environment of everything else.
+integrations: $(VENV)/.installed-integrations
+	$(VENV)/integrations/bin/python -m pytest tests/integrations
+
+$(VENV)/.installed-integrations: pyproject.toml | $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/integrations
+	$(VENV)/integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable \
+	  '.[plots,report,pandas,getdist,pymc,numpyro,jax]' 'pytest>=8' 'corner>=2.2'
+	@touch $@
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check $(TOOLS_PATHS)
@@ -41,7 +52,7 @@ format: $(VENV)/.installed-dev
 
 clean:
 	rm -rf $(VENV) output build dist .pytest_cache .ruff_cache src/*.egg-info
-	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks docs examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # The demo needs no development tools, so it does not wait for them.
 $(VENV)/.installed-demo: pyproject.toml | $(BIN)/python

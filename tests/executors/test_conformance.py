@@ -127,7 +127,8 @@ def test_threads_of_a_dead_dask_worker_are_told_apart(tmp_path):
     ):
         pool.submit(Proposal(0, np.array([2.0])))
         pool.submit(Proposal(1, np.array([1.0])))
-        while pool.n_in_flight:
+        deadline = time.monotonic() + 120.0
+        while pool.n_in_flight and time.monotonic() < deadline:
             outcomes |= {p.identifier: outcome for p, outcome in pool.wait(timeout=0.05)}
             if len(list(tmp_path.glob("call-2-*"))) == 2:
                 time.sleep(2.0)  # the killer would strike now, if it ran at the same time
@@ -142,11 +143,15 @@ def test_threads_of_a_dead_dask_worker_are_told_apart(tmp_path):
 @pytest.fixture(scope="module")
 def ray_cluster():
     ray = pytest.importorskip("ray", reason="ray is not installed")
+    before = signal.getsignal(signal.SIGTERM)  # ray.init() sets one that children would inherit
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-        yield ray
-        ray.shutdown()
+        try:
+            yield ray
+            ray.shutdown()
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
