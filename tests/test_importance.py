@@ -78,7 +78,7 @@ def test_one_vanishing_component_keeps_the_mixture_valid():
     assert abs(corrected.mean[0]) < 0.03
 
 
-@pytest.mark.parametrize("shape", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("shape", [0.4, 0.6, 0.9])
 def test_pareto_shape_and_weights_agree_with_arviz(shape):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -99,6 +99,15 @@ def test_equal_weights_have_nothing_to_smooth():
     smoothed, k = pareto_smooth(log_weights)
     np.testing.assert_array_equal(smoothed, log_weights)
     assert k == -np.inf
+
+
+def test_a_heavy_tail_counts_only_where_it_holds_weight():
+    generator = np.random.default_rng(9)
+    tail = generator.pareto(1.1, size=2000)  # shape 0.9
+    for share, refused in ((0.005, False), (0.5, True)):
+        weights = 1.0 + share * tail / tail.mean()
+        k = pareto_smooth(np.log(weights))[1]
+        assert (k > 0.7) is refused
 
 
 def test_absurd_weights_are_refused_without_a_warning():

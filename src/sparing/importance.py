@@ -24,8 +24,9 @@ from sparing.surrogate.gaussian_process import GaussianProcess, predict_each
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.parameterisation import normalised
 
-# Share of the weights' sum above the tail's threshold below which its shape does not matter.
-NEGLIGIBLE_TAIL = 2e-3
+# Share of the weights' sum above the tail's threshold below which its shape does not matter: even
+# if it is off by half, that is two hundredths of a nat. Not to correct costs more (decisions/0010).
+NEGLIGIBLE_TAIL = 0.05
 # How far one step may change a component: its weight and its variance keep at least these shares.
 SMALLEST_WEIGHT_LEFT = 0.1
 SMALLEST_VARIANCE_LEFT = 0.25
