@@ -150,10 +150,7 @@ def fit_posterior(
     n_pruned = 0
     if not state.warm_up:
         fitted, n_pruned = prune(fitted, gp, variational, generator)
-    n_draws = variational.n_final_entropy_samples
-    if state.warm_up:
-        n_draws = variational.n_warm_up_entropy_samples
-    elbo = evaluate_elbo(fitted, gp, n_draws, generator)
+    elbo = evaluate_elbo(fitted, gp, variational.n_final_entropy_samples, generator)
     return Solution(transform, gp, fitted, elbo, n_pruned)
 
 

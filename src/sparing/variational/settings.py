@@ -37,7 +37,6 @@ class VariationalSettings:
     # Draws per component for the ELBO at the end of an iteration (Section S1.1: 2^15), and for
     # comparing two mixtures with common random numbers.
     n_final_entropy_samples: int = 2**12
-    n_warm_up_entropy_samples: int = 2**9  # rules of the warm-up ask for a nat
     n_comparison_samples: int = 512
 
     # The modified Adam (Section S1.3.3).
@@ -88,7 +87,6 @@ class VariationalSettings:
             max_entropy_samples=math.inf,
             mirrored_samples=False,
             n_final_entropy_samples=2**15,
-            n_warm_up_entropy_samples=2**15,
             rate_max=0.01,
             standardise_steps=False,
             mean_stiffness=0.0,
