@@ -153,6 +153,23 @@ class Members:
             raise MalformedError(f"{name!r} is out of range")
         return value
 
+    def seed(self, name: str) -> int:
+        """An integer that is not negative, of any size."""
+        value = self.take(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise MalformedError(f"{name!r} is not a non-negative integer")
+        return value
+
+    def header(self, schema: int) -> None:
+        """The format's version, which must be this one, and who wrote it."""
+        found = self.count("schema")
+        if found != schema:
+            raise MalformedError(
+                f"its format is version {found} and this release reads version {schema}; "
+                "use a newer release of sparing"
+            )
+        self.text("written_by")
+
     def optional_count(self, name: str) -> int | None:
         """Such an integer, or null."""
         if self._left.get(name, ...) is None:

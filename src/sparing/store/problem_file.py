@@ -47,16 +47,8 @@ def read_problem_file(path: Path) -> ProblemFile | None:
         return None
     try:
         members = Members(decode(content.rstrip(b"\n")))
-        schema = members.count("schema")
-        if schema != SCHEMA:
-            raise MalformedError(
-                f"its format is version {schema} and this release reads version {SCHEMA}; "
-                "use a newer release of sparing"
-            )
-        members.text("written_by")
-        problem = ProblemFile(members.object("fingerprint"), members.take("seed"))
-        if not isinstance(problem.seed, int) or isinstance(problem.seed, bool) or problem.seed < 0:
-            raise MalformedError("'seed' is not a non-negative integer")
+        members.header(SCHEMA)
+        problem = ProblemFile(members.object("fingerprint"), members.seed("seed"))
         members.finish()
     except MalformedError as error:
         raise StoreCorruptError(f"{path} cannot be used: {error}") from None

@@ -90,18 +90,10 @@ def read_group(path: Path) -> RunGroup | None:
         return None
     try:
         members = Members(decode(content.rstrip(b"\n")))
-        schema = members.count("schema")
-        if schema != SCHEMA:
-            raise MalformedError(
-                f"its format is version {schema} and this release reads version {SCHEMA}; "
-                "use a newer release of sparing"
-            )
-        members.text("written_by")
-        group = RunGroup(path, members.count("runs"), members.take("seed"))
+        members.header(SCHEMA)
+        group = RunGroup(path, members.count("runs"), members.seed("seed"))
         if group.n_runs < 2:
             raise MalformedError("'runs' is not at least 2")
-        if not isinstance(group.seed, int) or isinstance(group.seed, bool) or group.seed < 0:
-            raise MalformedError("'seed' is not a non-negative integer")
         members.finish()
     except MalformedError as error:
         raise StoreCorruptError(f"{path / GROUP} cannot be used: {error}") from None
