@@ -2,6 +2,10 @@
 
 Every kernel takes C-contiguous float64 arrays, int64 and float64 scalars only, so that one
 compilation serves every dimension D, number of points n, components K and samples S.
+
+A loop that sums must not also store: where it does, the compiled code sums in another order
+whenever two arrays happen to lie close together in memory, so that two equal runs differ in their
+last bits. Store in one loop, sum in the next (`tests/kernels/test_summation_order.py`).
 """
 
 from __future__ import annotations
@@ -66,6 +70,11 @@ def compile_all() -> None:
     """Compile every registered kernel, or load it from the cache; once per process."""
     for function in _warm_ups:
         function()
+
+
+def registered() -> tuple[Any, ...]:
+    """Every kernel of the modules that have been imported."""
+    return tuple(_kernels)
 
 
 def all_cached() -> bool:

@@ -105,9 +105,10 @@ def expected_log_joint_and_gradient(
         for k in range(n_components):
             scale = scales[k]
             _convolved_kernel(means[k], scale, lengths, inputs, psi, inverse_variances, row)
-            integral = 0.0
             for p in range(n_points):
                 row[p] *= alpha[sample, p]
+            integral = 0.0
+            for p in range(n_points):
                 integral += row[p]
             gradient_weights[k] += integral + _mean_function_integral(means[k], scale, lengths, psi)
             weight = weights[k]
@@ -133,15 +134,16 @@ def expected_log_joint_and_gradient(
                 )
                 gradient_log_scales[k] += stretch
                 gradient_log_lengths[i] += stretch
-    value = 0.0
     for k in range(n_components):
         gradient_weights[k] /= n_samples
         gradient_log_scales[k] /= n_samples
-        value += weights[k] * gradient_weights[k]
         for i in range(n_dimensions):
             gradient_means[k, i] /= n_samples
     for i in range(n_dimensions):
         gradient_log_lengths[i] /= n_samples
+    value = 0.0
+    for k in range(n_components):
+        value += weights[k] * gradient_weights[k]
     return value
 
 

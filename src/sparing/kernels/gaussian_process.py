@@ -65,11 +65,11 @@ def fill_covariance_gradient(z, variance, matrix, alpha, weights, gradient):
     gradient[:] = 0.0
     for p in range(n):
         alpha_p = alpha[p]
-        total = 0.0
         for q in range(p):  # each pair p > q stands for two entries, which cancels the 1/2
-            weight = (alpha_p * alpha[q] - matrix[p, q]) * matrix[q, p]
-            weights[q] = weight
-            total += weight
+            weights[q] = (alpha_p * alpha[q] - matrix[p, q]) * matrix[q, p]
+        total = 0.0
+        for q in range(p):
+            total += weights[q]
         gradient[dimension] += 2.0 * total + (alpha_p * alpha_p - matrix[p, p]) * variance
         for d in range(dimension):
             z_d = z[d]

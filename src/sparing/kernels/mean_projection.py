@@ -55,13 +55,15 @@ def write_image(triangle, v, image):
 def write_combination(centre, unit, p, v):
     """Write v of p."""
     dimension = centre.shape[0]
-    v[0] = -p[0]
     for d in range(dimension):
         mu = (p[1 + d] - centre[d]) / unit[d]
         tau = (unit[d] * np.exp(-p[1 + dimension + d])) ** 2
-        v[0] += 0.5 * tau * mu * mu
         v[1 + d] = -tau * mu
         v[1 + dimension + d] = 0.5 * tau
+    rise = 0.0
+    for d in range(dimension):
+        rise += 0.25 * v[1 + d] ** 2 / v[1 + dimension + d]
+    v[0] = rise - p[0]
     v[2 * dimension + 1] = 1.0
 
 
@@ -103,15 +105,17 @@ def _write_slacks(z, low, high, slacks):
 def _write_slack_slopes(z, low, high, step, slopes):
     """Write the derivatives of the slacks along the step, (4D + 1,)."""
     dimension = z.shape[0] // 2
-    slopes[4 * dimension] = -step[0]
     for d in range(dimension):
         db, dtau = step[1 + d], step[1 + dimension + d]
-        mu = z[1 + d] / z[1 + dimension + d]
         slopes[4 * d] = db - low[1 + d] * dtau
         slopes[4 * d + 1] = high[1 + d] * dtau - db
         slopes[4 * d + 2] = dtau
         slopes[4 * d + 3] = -dtau
-        slopes[4 * dimension] += mu * (0.5 * mu * dtau - db)
+    peak = -step[0]
+    for d in range(dimension):
+        mu = z[1 + d] / z[1 + dimension + d]
+        peak += mu * (0.5 * mu * step[1 + dimension + d] - step[1 + d])
+    slopes[4 * dimension] = peak
 
 
 @inline
@@ -178,13 +182,15 @@ def _solve_positive(matrix, factor, vector):
             else:
                 return False
     for i in range(size):
+        total = vector[i]
         for k in range(i):
-            vector[i] -= factor[i, k] * vector[k]
-        vector[i] /= factor[i, i]
+            total -= factor[i, k] * vector[k]
+        vector[i] = total / factor[i, i]
     for i in range(size - 1, -1, -1):
+        total = vector[i]
         for k in range(i + 1, size):
-            vector[i] -= factor[k, i] * vector[k]
-        vector[i] /= factor[i, i]
+            total -= factor[k, i] * vector[k]
+        vector[i] = total / factor[i, i]
     return True
 
 
@@ -193,10 +199,10 @@ def write_coefficients(triangle, noise, z):
     """Write the z without bounds at which R v is noise (2D + 1,) but for its last entry."""
     size = z.shape[0]
     for i in range(size - 1, -1, -1):
-        z[i] = triangle[i, size] - noise[i]
+        total = triangle[i, size] - noise[i]
         for j in range(i + 1, size):
-            z[i] -= triangle[i, j] * z[j]
-        z[i] /= triangle[i, i]
+            total -= triangle[i, j] * z[j]
+        z[i] = total / triangle[i, i]
     for i in range(1 + size // 2, size):
         z[i] *= -2.0
 
@@ -205,10 +211,12 @@ def write_coefficients(triangle, noise, z):
 def write_mean(centre, unit, z, p):
     """Write p of z."""
     dimension = centre.shape[0]
-    p[0] = z[0]
+    rise = 0.0
+    for d in range(dimension):
+        rise += 0.5 * z[1 + d] ** 2 / z[1 + dimension + d]
+    p[0] = z[0] + rise
     for d in range(dimension):
         b, tau = z[1 + d], z[1 + dimension + d]
-        p[0] += 0.5 * b * b / tau
         p[1 + d] = centre[d] + unit[d] * b / tau
         p[1 + dimension + d] = np.log(unit[d]) - 0.5 * np.log(tau)
 
@@ -217,7 +225,6 @@ def write_mean(centre, unit, z, p):
 def _move_inside(low, high, z):
     """Move z to a nearby point well within the bounds."""
     dimension = z.shape[0] // 2
-    rise = 0.0
     for d in range(dimension):
         at_b, at_tau = 1 + d, 1 + dimension + d
         ratio = (high[at_tau] / low[at_tau]) ** START_MARGIN
@@ -225,7 +232,9 @@ def _move_inside(low, high, z):
         margin = START_MARGIN * (high[at_b] - low[at_b])
         mu = min(max(z[at_b] / tau, low[at_b] + margin), high[at_b] - margin)
         z[at_b], z[at_tau] = tau * mu, tau
-        rise += 0.5 * tau * mu * mu
+    rise = 0.0
+    for d in range(dimension):
+        rise += 0.5 * z[1 + d] ** 2 / z[1 + dimension + d]
     z[0] = min(z[0], high[0] - rise - 1.0)  # a nat below the highest peak
 
 
@@ -286,19 +295,21 @@ def _descend(triangle, low, high, free, z):
             step[i] = -step[i]
         _write_slack_slopes(z, low, high, step, slopes)
         slopes[n_bounds - 1] += excess
-        length = 1.0
         for k in range(n_bounds):
             change[k] = (weight - multipliers[k] * slopes[k]) / slacks[k] - multipliers[k]
+        length = 1.0
+        for k in range(n_bounds):
             if change[k] < 0.0:
                 length = min(length, -NEARLY * multipliers[k] / change[k])
             if slopes[k] < 0.0:
                 length = min(length, -NEARLY * slacks[k] / slopes[k])
         for i in range(size):
             z[i] += length * step[i]
-        gap = 0.0
         for k in range(n_bounds):
             slacks[k] += length * slopes[k]  # taken from z, rounding could make them negative
             multipliers[k] += length * change[k]
+        gap = 0.0
+        for k in range(n_bounds):
             gap += multipliers[k] * slacks[k]
         _write_combination_of(z, v)
         loss = write_image(triangle, v, image)

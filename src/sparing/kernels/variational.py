@@ -62,9 +62,10 @@ def unpack_parameters(phi, weights, means, scales, lengths):
         lengths[i] = np.exp(phi[position])
         position += 1
     largest = np.max(phi[position:])
-    total = 0.0
     for k in range(n_components):
         weights[k] = np.exp(max(phi[position + k] - largest, -ETA_RANGE))
+    total = 0.0
+    for k in range(n_components):
         total += weights[k]
     for k in range(n_components):
         weights[k] /= total
