@@ -13,7 +13,8 @@ import sparing
 # From the bottom up; within a layer imports are free as long as they do not go in circles. An
 # entry stands for a module or for a package with everything in it.
 LAYERS = {
-    "L0 foundations": "errors random_streams linear_algebra quasi_random slice_sampling kernels",
+    "L0 foundations": "errors blas_threads random_streams linear_algebra quasi_random "
+    "slice_sampling kernels",
     "L1 problem": "user_values problem_checks priors problem coordinate_maps parameter_transform",
     "L2 evaluations": "evaluation_log store",
     "L3 surrogate": "surrogate",

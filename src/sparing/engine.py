@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from sparing.acquisition.initial_design import initial_design
 from sparing.assessment import complete_iteration
+from sparing.blas_threads import one_blas_thread
 from sparing.errors import TargetError
 from sparing.evaluation_log import Evaluation, EvaluationLog, Proposal
 from sparing.final import FinalSolution, final_solution
@@ -72,7 +72,6 @@ class Engine:
         self._n_since_refit = 0
         self._live_surrogate: GaussianProcess | None = None
         self._timings: dict[str, float] = {}
-        self._blas = ThreadpoolController()
 
     # ------------------------------------------------------------------ proposals
 
@@ -272,12 +271,11 @@ class Engine:
     def _phase(self, name: str) -> Generator[None, None, None]:
         """Time a phase of our own work and keep BLAS to one thread in it.
 
-        Matrices here are small: more threads only wait for each other (up to 100 times slower on
-        a busy machine). The target is called outside any phase, with all threads.
+        The target is called outside any phase, with all threads.
         """
         start = time.perf_counter()
         try:
-            with self._blas.limit(limits=1):
+            with one_blas_thread():
                 yield
         finally:
             self._timings[name] = self._timings.get(name, 0.0) + time.perf_counter() - start

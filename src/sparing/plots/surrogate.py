@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from sparing.blas_threads import one_blas_thread
 from sparing.evaluation_log import Evaluation, EvaluationLog
 from sparing.linear_algebra import Array
 from sparing.random_streams import RandomStreams
@@ -34,7 +34,7 @@ def train_again(record: RunRecord) -> GaussianProcess:
         sampling_stopped=last.n_hyperparameter_samples == 1,
         trimmed=_trimmed(record, evaluations),
     )
-    with threadpool_limits(limits=1):
+    with one_blas_thread():
         streams = RandomStreams(record.seed)
         return train_surrogate(state, transform, evaluations, record.settings, streams)
 

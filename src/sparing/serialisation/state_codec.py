@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from sparing.blas_threads import one_blas_thread
 from sparing.evaluation_log import Evaluation
 from sparing.parameter_transform import ParameterTransform
 from sparing.serialisation.history import read_history, write_history
@@ -144,7 +144,7 @@ def _read_solution(
     same = np.array_equal(training.values, parts.floats("solution.values", None))
     require(same, "it was trained on other evaluations than those in the log")
     hyperparameters = parts.floats("solution.hyperparameters", None, None)
-    with threadpool_limits(limits=1):  # as in the run: more threads could round differently
+    with one_blas_thread():  # as in the run: more threads could round differently
         gp = condition(training, hyperparameters)
     elbo = _read_elbo(parts, len(hyperparameters), mixture)
     return Solution(transform, gp, mixture, elbo, record.value("n_pruned", int), trained_on)
