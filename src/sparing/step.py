@@ -28,7 +28,7 @@ from sparing.surrogate.gaussian_process import GaussianProcess, condition
 from sparing.surrogate.hyperparameters import empirical_bayes_prior
 from sparing.surrogate.training import best_log_posterior, train
 from sparing.training_data import training_set
-from sparing.variational.components import next_n_components, prune
+from sparing.variational.components import next_n_components, prune, restored_n_components
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
 from sparing.variational.mixture import GaussianMixture
@@ -158,10 +158,14 @@ def _n_components(state: State, n_training: int, settings: Settings) -> int:
     """K_t (Section 3.6); two during the warm-up (Section 3.5)."""
     if state.warm_up:
         return INITIAL_COMPONENTS
+    current = state.mixture.n_components
+    if settings.variational.restore_components:
+        recent = [info.n_components for info in state.history if not info.warm_up]
+        current = restored_n_components(current, recent)
     elcbo = [info.elcbo for info in state.history]
     last_pruned = max((info.iteration for info in state.history if info.n_pruned > 0), default=-99)
     return next_n_components(
-        state.mixture.n_components,
+        current,
         improving=is_improving(elcbo, settings.stopping),
         stable=bool(state.history) and state.history[-1].reliability < 1.0,
         iterations_since_pruning=state.iteration + 1 - last_pruned,

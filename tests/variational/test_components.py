@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.variational.support import gaussian_gp
 
-from sparing.variational.components import next_n_components, prune
+from sparing.variational.components import next_n_components, prune, restored_n_components
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.settings import VariationalSettings
@@ -114,3 +114,19 @@ def test_same_seed_same_pruning():
     other, _ = prune(mixture, gp, SETTINGS, np.random.default_rng(3))
     np.testing.assert_array_equal(one.means, other.means)
     assert 1 < one.n_components < 30
+
+
+@pytest.mark.parametrize(
+    ("current", "recent", "expected"),
+    [
+        (3, [20, 21, 22, 23, 24, 3], 21),  # one iteration does not outvote those before it
+        (3, [20, 21, 22, 23, 24, 3, 3, 3, 3, 3, 3], 3),  # many do
+        (12, [20, 21, 22, 23, 24, 12], 12),  # an ordinary fall stays
+        (30, [20, 21, 22], 30),
+        (2, [], 2),  # the first iteration after the warm-up
+        (4, [90] * 5 + [8] * 9, 4),  # only recent iterations count
+        (3, [90] * 5 + [8] * 9, 8),
+    ],
+)
+def test_a_sudden_fall_is_made_good(current, recent, expected):
+    assert restored_n_components(current, recent) == expected

@@ -8,6 +8,8 @@ Notation
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,22 @@ from sparing.variational.settings import VariationalSettings
 
 # "Recently" in the rule for two extra components: n_recent of Section 3.6.
 RECENT_ITERATIONS = 4
+
+
+# Iterations among which the usual number of components is sought, and the fraction of it below
+# which a fall is not taken at its word.
+REMEMBERED_ITERATIONS = 9
+SUDDEN_FALL = 0.5
+
+
+def restored_n_components(current: int, recent: Sequence[int]) -> int:
+    """K after a sudden fall: what it usually was in recent iterations (not in the paper).
+
+    A surrogate that errs for one iteration, by a peak where no data are, costs q nearly all its
+    components; grown one by one they would take the rest of the run to come back.
+    """
+    usual = statistics.median_low(recent[-REMEMBERED_ITERATIONS:]) if recent else current
+    return usual if current < SUDDEN_FALL * usual else current
 
 
 def next_n_components(

@@ -62,6 +62,8 @@ class VariationalSettings:
     # Pruning (Section 3.6) and the risk sensitivity of the ELCBO (Eq. 8).
     min_weight: float = 0.01
     pruning_tolerance: float = 0.01
+    # Whether a sudden fall of K is made good in the next iteration (not in the paper).
+    restore_components: bool = True
     beta_lcb: float = 3.0
 
     # Soft bounds (not in the paper): means inside the box of the training inputs widened by
@@ -92,6 +94,7 @@ class VariationalSettings:
             mean_stiffness=0.0,
             scale_stiffness=0.0,
             weight_pressure=0.0,
+            restore_components=False,
             max_steps_base=10_000,
         )
 
