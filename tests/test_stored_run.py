@@ -8,8 +8,9 @@ from scipy import stats
 from tests.store.support import contents
 
 import sparing
-from sparing.errors import LoadError, StoreMismatchError, TargetError
+from sparing.errors import LoadError, StoreError, StoreMismatchError, TargetError
 from sparing.store import RunDirectory
+from sparing.store.run_group import open_group
 from sparing.stored_run import (
     RESULT,
     latest_iteration,
@@ -197,4 +198,10 @@ def test_a_directory_of_something_else_is_a_load_error(tmp_path, fingerprint):
     with RunDirectory.open(tmp_path, fingerprint, seed=1):
         pass
     with pytest.raises(LoadError, match=r"problem\.json cannot be loaded"):
+        load_run(tmp_path)
+
+
+def test_a_directory_of_several_runs_is_named_as_such(tmp_path):
+    open_group(tmp_path, 3, seed=1)
+    with pytest.raises(StoreError, match="holds 3 runs: load one of them"):
         load_run(tmp_path)

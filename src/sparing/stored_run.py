@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sparing.errors import LoadError
+from sparing.errors import LoadError, StoreError
 from sparing.evaluation_log import Evaluation
 from sparing.inference import Inference
 from sparing.linear_algebra import Array
@@ -35,6 +35,7 @@ from sparing.stopping import StopReason
 from sparing.store import Event, Intent, RunDirectory
 from sparing.store.problem_file import ProblemFile, require_same_problem
 from sparing.store.run_directory import PROBLEM
+from sparing.store.run_group import read_group
 
 RESULT = "result.sparing"  # where the command line leaves the result of a run directory
 FEWEST_EVALUATIONS = 2  # the smallest budget
@@ -142,6 +143,13 @@ def load_run(path: str | PathLike[str]) -> Result:
     location = Path(path)
     if not location.is_dir():
         return load(location)
+    group = read_group(location)
+    if group is not None:
+        raise StoreError(
+            f"{location} holds {group.n_runs} runs: load one of them, such as "
+            f"{group.run_paths[0]}, or the pooled one, {location / 'pooled-N'}; "
+            f"sparing.infer(..., runs={group.n_runs}, store=...) gives them together"
+        )
     with RunDirectory.open(location, read_only=True) as store:
         saved = saved_result(store)
         return _replayed_result(store) if saved is None else saved

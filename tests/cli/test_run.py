@@ -153,10 +153,21 @@ class TestSeveralRuns:
         assert exported["n_evaluations"] == several.n_evaluations
 
     def test_what_takes_one_run_names_them(self, sparing_command, stored_group):
-        answer = sparing_command("verify", stored_group[0])
+        answer = sparing_command("watch", stored_group[0])
         assert answer.code == ExitCode.USAGE
         assert "holds 2 runs: give one of them, such as" in answer.err
-        assert sparing_command("verify", stored_group[0] / "pooled-22").code == ExitCode.OK
+
+    def test_each_is_verified(self, sparing_command, stored_group, model, tmp_path):
+        answer = sparing_command("verify", stored_group[0], model, "--json")
+        assert (answer.code, answer.json["intact"]) == (ExitCode.OK, True)
+        runs = [check["subject"].split(": ")[0] for check in answer.json["checks"]]
+        assert list(dict.fromkeys(runs)) == ["run-1", "run-2", "pooled-22"]
+        copy = shutil.copytree(stored_group[0], tmp_path / "copy")
+        (copy / "run-2" / "problem.json").write_bytes(b"{")
+        answer = sparing_command("verify", copy, "--json")
+        assert (answer.code, answer.json["intact"]) == (ExitCode.DAMAGED, False)
+        faults = [c["subject"] for c in answer.json["checks"] if c["finding"] == "damage"]
+        assert faults == ["run-2: problem.json"]
 
     def test_resumed_as_they_were_started(self, sparing_command, stored_group, model, tmp_path):
         store = shutil.copytree(stored_group[0], tmp_path / "copy")

@@ -21,7 +21,6 @@ from sparing.result import Result
 from sparing.state import IterationInfo
 from sparing.stopping import StopReason
 from sparing.store.lock_state import Holder, LockState, lock_state
-from sparing.store.run_directory import PROBLEM
 from sparing.store.run_group import RunGroup, read_group
 from sparing.stored_run import (
     latest_iteration,
@@ -113,8 +112,7 @@ def show_status(options: argparse.Namespace) -> ExitCode:
 
 def _show_group(options: argparse.Namespace, group: RunGroup) -> ExitCode:
     """One row for each run that has begun, and one for each pooled run."""
-    paths = [path for path in group.run_paths if (path / PROBLEM).exists()]
-    statuses = [read_status(path) for path in (*paths, *group.pooled_paths.values())]
+    statuses = [read_status(path) for path in group.begun_paths]
     rows = [
         (
             status.directory.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json
@@ -11,6 +12,8 @@ from sparing.cli.integrity import Check, Finding, check_directory
 from sparing.cli.model_file import load_model
 from sparing.cli.output import answer, make_table, only_the_answer
 from sparing.cli.stored_runs import open_run, require_run_directory
+from sparing.problem import Problem
+from sparing.store.run_group import read_group
 from sparing.stored_run import require_same_model
 
 
@@ -23,7 +26,7 @@ def add_parser(commands: Commands) -> None:
         "check the integrity of a run directory",
         "Checksums and order of every line, the problem's fingerprint, the lock, points in flight, "
         "results that workers left, snapshots and the saved result. Nothing is changed. With a "
-        "model, also whether it is the run's.",
+        "model, also whether it is the run's. Of a directory of several runs, each is checked.",
         "sparing verify runs/decay model.py:problem",
     )
     parser.add_argument("directory", type=Path, help="the run directory")
@@ -33,11 +36,17 @@ def add_parser(commands: Commands) -> None:
 
 def verify(options: argparse.Namespace) -> ExitCode:
     """Look at everything and print what was found."""
-    require_run_directory(options.directory)
-    checks = list(check_directory(options.directory))
+    problem = None
+    if options.model is not None:
+        with only_the_answer(options):
+            problem = load_model(options.model)
+    group = read_group(options.directory)
+    checks: list[Check] = []
+    for path in (options.directory,) if group is None else group.begun_paths:
+        found = _check_run(path, options.model, problem)
+        prefix = "" if group is None else f"{path.name}: "
+        checks += [replace(check, subject=prefix + check.subject) for check in found]
     damaged = any(check.finding is Finding.DAMAGE for check in checks)
-    if options.model is not None and not damaged:
-        checks.append(_check_model(options))
     members = {
         "directory": str(options.directory),
         "intact": not damaged,
@@ -52,10 +61,12 @@ def verify(options: argparse.Namespace) -> ExitCode:
     return ExitCode.DAMAGED if damaged else ExitCode.OK
 
 
-def _check_model(options: argparse.Namespace) -> Check:
-    """Refuse another model with an error of its own, which names what differs."""
-    with only_the_answer(options):
-        problem = load_model(options.model)
-    with open_run(options.directory) as store:
-        require_same_model(store, problem)
-    return Check("model", Finding.OK, f"{options.model} is the model of this run")
+def _check_run(directory: Path, model: str | None, problem: Problem | None) -> list[Check]:
+    """What there is to say of one run; another model is an error, which names what differs."""
+    require_run_directory(directory)
+    checks = list(check_directory(directory))
+    if problem is not None and not any(check.finding is Finding.DAMAGE for check in checks):
+        with open_run(directory) as store:
+            require_same_model(store, problem)
+        checks.append(Check("model", Finding.OK, f"{model} is the model of this run"))
+    return checks

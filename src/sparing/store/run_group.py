@@ -19,7 +19,7 @@ from sparing.errors import SettingsError, StoreCorruptError, StoreError
 from sparing.random_streams import RandomStreams
 from sparing.store import files
 from sparing.store.checked_json import MalformedError, Members, decode, encode
-from sparing.store.run_directory import PROBLEM
+from sparing.store.run_directory import JOURNAL, PROBLEM
 
 GROUP = "runs.json"
 SCHEMA = 1
@@ -52,6 +52,17 @@ class RunGroup:
             if (match := POOLED.fullmatch(path.name)) and (path / PROBLEM).exists()
         }
         return dict(sorted(found.items()))
+
+    @property
+    def begun_paths(self) -> tuple[Path, ...]:
+        """The runs of which something is stored, then the pooled ones."""
+        files_of_a_run = (PROBLEM, JOURNAL)
+        begun = [
+            path
+            for path in self.run_paths
+            if any((path / name).exists() for name in files_of_a_run)
+        ]
+        return (*begun, *self.pooled_paths.values())
 
 
 def open_group(path: Path, n_runs: int, seed: int | None) -> RunGroup:

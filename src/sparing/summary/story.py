@@ -13,6 +13,10 @@ ANOTHER_SEED = (
     "run it several times (sparing.infer with runs=4): no single run can tell whether a mode was "
     "missed"
 )
+ITS_SOURCES = (
+    "see whether the runs it was told of agree (sparing.diagnose, or sparing diagnose on their "
+    "directory): it is no better than they are where all of them missed something"
+)
 
 
 @dataclass(frozen=True)
@@ -89,4 +93,6 @@ def _steps(record: RunRecord, checks: tuple[Check, ...]) -> tuple[str, ...]:
         return (LET_IT_GO_ON,)
     ordered = sorted(checks, key=lambda check: check.light is not Light.RED)
     steps = [step for check in ordered for step in check.advice]
-    return tuple(dict.fromkeys([*steps, ANOTHER_SEED]))
+    n_told = sum(entry.identifier is None for entry in record.evaluations)
+    pooled = n_told > record.n_evaluations - n_told
+    return tuple(dict.fromkeys([*steps, ITS_SOURCES if pooled else ANOTHER_SEED]))
