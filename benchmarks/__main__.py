@@ -23,7 +23,7 @@ from benchmarks.run import (
     Campaign,
     run_campaign,
 )
-from benchmarks.table import markdown_table
+from benchmarks.table import QUANTITIES, compact_table, markdown_table
 from benchmarks.versus import campaign as versus
 from benchmarks.versus.report import write_report
 
@@ -76,7 +76,10 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _table(options: argparse.Namespace) -> int:
-    print(markdown_table(options.directory))
+    if options.compact is None:
+        print(markdown_table(options.directory))
+    else:
+        print(compact_table(options.directory, options.compact))
     return 0
 
 
@@ -206,6 +209,12 @@ def _parser() -> argparse.ArgumentParser:
     table = commands.add_parser("table", help="print the medians of a campaign as markdown")
     table.set_defaults(command=_table)
     table.add_argument("directory", type=Path)
+    table.add_argument(
+        "--compact",
+        choices=list(QUANTITIES),
+        help="medians of one quantity alone, a column per method; cpu: library CPU seconds per "
+        "evaluation",
+    )
 
     figures = commands.add_parser(
         "figures",

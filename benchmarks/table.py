@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,16 @@ from benchmarks.records import FILE_NAME, RunFile
 
 ABSENT = "-"  # not estimated, or no run that did not fail
 Runs = Sequence[dict[str, Any]]
+Groups = dict[tuple[str, int, str], list[dict[str, Any]]]  # by problem, budget and method
+
+# What 'compact_table' may show, from a run's record.
+QUANTITIES: dict[str, Callable[[dict[str, Any]], float | None]] = {
+    "lml": lambda run: run["lml_error"],
+    "gskl": lambda run: run["gskl"],
+    "mmtv": lambda run: run["mmtv"],
+    "evaluations": lambda run: run["evaluations"],
+    "cpu": lambda run: run["library_cpu_seconds"] / max(run["evaluations"], 1),
+}
 
 
 def markdown_table(directory: Path) -> str:
@@ -25,26 +35,69 @@ def markdown_table(directory: Path) -> str:
 
     The LML error has a column for every other value of the LML that some problem comes with.
     """
+    groups = _read_groups(directory)
+    recorded = (run.get("lml_error_alternatives", {}) for runs in groups.values() for run in runs)
+    origins = sorted({origin for alternatives in recorded for origin in alternatives})
+    labels = _labels(groups)
+    rows = []
+    for (problem, budget, method), runs in groups.items():
+        cells = _cells(runs, method, origins)
+        rows.append({"problem": labels[problem, budget], "method": method, **cells})
+    header = list(max(rows, key=len))  # a row without a run that did not fail is short
+    return markdown(header, ([row.get(name, ABSENT) for name in header] for row in rows))
+
+
+def compact_table(directory: Path, quantity: str) -> str:
+    """Medians of one quantity, a row per problem and budget and a column per method."""
+    groups, read = _read_groups(directory), QUANTITIES[quantity]
+    labels = _labels(groups)
+    methods = sorted({method for _, _, method in groups}, key=_place)
+    rows = []
+    for (problem, budget), label in labels.items():
+        row = [label]
+        for method in methods:
+            runs = [run for run in groups.get((problem, budget, method), []) if _is_good(run)]
+            without = quantity == "lml" and method in WITHOUT_EVIDENCE
+            row.append(ABSENT if without or not runs else _compact([read(run) for run in runs]))
+        rows.append(row)
+    return markdown([quantity, *methods], rows)
+
+
+def _read_groups(directory: Path) -> Groups:
+    """The recorded runs: problems in their natural order, methods in that of their list."""
     records = RunFile(directory).read()
     if not records:
         raise BenchmarkError(f"no runs recorded in {directory / FILE_NAME}")
-    groups: dict[tuple[str, int, str], list[dict[str, Any]]] = defaultdict(list)
+    groups: Groups = defaultdict(list)
     for key, record in records.items():
         groups[key.problem, key.budget, key.method].append(record)
+    order = sorted(groups, key=lambda key: (natural_order(key[0]), key[1], _place(key[2])))
+    return {key: groups[key] for key in order}
+
+
+def _labels(groups: Groups) -> dict[tuple[str, int], str]:
+    """What to call a problem with a budget: the budget counts where there are several."""
     budgets: dict[str, set[int]] = defaultdict(set)
     for problem, budget, _ in groups:
         budgets[problem].add(budget)
-    recorded = (record.get("lml_error_alternatives", {}) for record in records.values())
-    origins = sorted({origin for alternatives in recorded for origin in alternatives})
-    places = {name: place for place, name in enumerate(METHODS)}
-    order = sorted(groups, key=lambda key: (natural_order(key[0]), key[1], places.get(key[2], -1)))
-    rows = []
-    for problem, budget, method in order:
-        label = problem if len(budgets[problem]) == 1 else f"{problem} (budget {budget})"
-        cells = _cells(groups[problem, budget, method], method, origins)
-        rows.append({"problem": label, "method": method, **cells})
-    header = list(max(rows, key=len))  # a row without a run that did not fail is short
-    return markdown(header, ([row.get(name, ABSENT) for name in header] for row in rows))
+    return {
+        (problem, budget): problem if len(budgets[problem]) == 1 else f"{problem} (budget {budget})"
+        for problem, budget, _ in groups
+    }
+
+
+def _place(method: str) -> int:
+    return list(METHODS).index(method) if method in METHODS else -1
+
+
+def _is_good(run: dict[str, Any]) -> bool:
+    return run["status"] == "ok"
+
+
+def _compact(values: Sequence[float | None]) -> str:
+    """The median with two digits; what was not finite counts as the worst."""
+    median = float(np.median([math.inf if value is None else value for value in values]))
+    return f"{median:.0f}" if 10 <= median < 1e4 else f"{median:.2g}"
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -72,7 +125,7 @@ def median_with_interval(values: Sequence[float], form: str = ".3g") -> str:
 
 def _cells(runs: Runs, method: str, origins: Sequence[str]) -> dict[str, str]:
     """A row's cells by the column's name."""
-    good = [run for run in runs if run["status"] == "ok"]
+    good = [run for run in runs if _is_good(run)]
     counts = {"runs": str(len(runs)), "failed": str(len(runs) - len(good))}
     if not good:
         return counts

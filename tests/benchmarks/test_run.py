@@ -9,7 +9,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.methods.base import LibraryClock
 from benchmarks.records import RunFile, RunKey
 from benchmarks.run import Campaign, Progress, keys_of, run_campaign
-from benchmarks.table import covered, markdown_table
+from benchmarks.table import compact_table, covered, markdown_table
 
 
 def campaign(out, **changes):
@@ -209,6 +209,25 @@ def test_the_table_shows_medians_failures_and_coverage(tmp_path):
     assert ours["coverage"] == "67%"
     assert by_label["lumpy-2 (budget 200)", "pyvbmc"]["LML error"].startswith("inf")
     assert by_label["lumpy-2 (budget 100)", "pyvbmc"]["LML error"] == "-"
+
+
+def test_the_compact_table_has_a_column_for_each_method(tmp_path):
+    file = RunFile(tmp_path)
+    for seed, error in enumerate([0.05, 0.153, 900.4], start=1):
+        row = record(error, gskl=1000 * error, library_cpu_seconds=2.0)
+        file.append(RunKey("lumpy-10", "sparing", seed, 600), row)
+    file.append(RunKey("lumpy-10", "pyvbmc", 1, 600), record(None, library_cpu_seconds=50.0))
+    file.append(RunKey("lumpy-2", "mcmc", 1, 200), record(None))
+    file.append(RunKey("lumpy-2", "sparing", 1, 200), {"status": "failed", "reason": "x"})
+    assert compact_table(tmp_path, "lml").splitlines() == [
+        "| lml | sparing | pyvbmc | mcmc |",
+        "| --- | --- | --- | --- |",
+        "| lumpy-2 | - | - | - |",  # failed, not run, without an evidence
+        "| lumpy-10 | 0.15 | inf | - |",
+    ]
+    assert compact_table(tmp_path, "gskl").splitlines()[-1] == "| lumpy-10 | 153 | 0.02 | - |"
+    with pytest.raises(BenchmarkError, match="no runs recorded"):
+        compact_table(tmp_path / "other", "cpu")
 
 
 def test_an_empty_table_is_explained(tmp_path):
