@@ -26,7 +26,7 @@ from sparing.stopping import StopReason
 from sparing.store import RunDirectory
 from sparing.summary import Light, Topic, check_run
 from sparing.summary.numbers import duration, estimate, parameter_rows, rounded
-from sparing.summary.story import tell_story
+from sparing.summary.story import ANOTHER_SEED, ITS_SOURCES, tell_story
 from sparing.summary.warning_texts import explanation_of
 from sparing.variational.divergence import gaussianised_symmetric_kl
 
@@ -130,6 +130,27 @@ def test_a_run_that_is_still_searching_is_red():
 )
 def test_error_of_the_evidence_against_what_was_asked_for(sd, light):
     assert light_of(with_evidence(converged(), sd=sd), Topic.EVIDENCE) is light
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        (StopReason.STABLE, "a run with a smaller tolerance (it was 0.1) goes on for longer"),
+        (StopReason.BUDGET, "allow more evaluations (max_evaluations)"),
+    ],
+)
+def test_advice_is_something_that_helps(reason, advice):
+    """More evaluations are of no use to a run that ended by itself."""
+    result = replace(with_evidence(converged(), sd=0.5), stop_reason=reason)
+    (check,) = [check for check in check_run(result) if check.topic is Topic.EVIDENCE]
+    assert advice in check.advice[0]
+
+
+def test_a_pooled_run_points_to_its_sources_instead_of_more_runs():
+    result = converged()
+    told = tuple(replace(entry, identifier=None) for entry in result.evaluations)
+    for evaluations, expected in ((result.evaluations, ANOTHER_SEED), (told, ITS_SOURCES)):
+        assert tell_story(replace(result, evaluations=evaluations)).next_steps[-1] == expected
 
 
 @pytest.mark.parametrize(

@@ -138,13 +138,21 @@ def _search(record: RunRecord) -> Check:
     return Check(Topic.SEARCH, Light.GREEN, text)
 
 
+def _go_on(record: RunRecord) -> str:
+    """How to get more evaluations: after a run that ended by itself, only by asking for more."""
+    if record.stop_reason is not StopReason.STABLE:
+        return MORE_EVALUATIONS
+    tolerance = record.settings.stopping.tolerance_sd
+    return f"ask for more: a run with a smaller tolerance (it was {tolerance:g}) goes on for longer"
+
+
 def _evidence(record: RunRecord) -> Check:
     sd, tolerance = record.log_evidence_sd, record.settings.stopping.tolerance_sd
     finding = f"its standard deviation is {sd:.2g}, where {tolerance:g} was asked for"
     if sd <= tolerance:
         return Check(Topic.EVIDENCE, Light.GREEN, finding)
     light = Light.AMBER if sd <= LARGE_EVIDENCE_ERROR else Light.RED
-    return Check(Topic.EVIDENCE, light, finding, (MORE_EVALUATIONS,))
+    return Check(Topic.EVIDENCE, light, finding, (_go_on(record),))
 
 
 def _surrogate(record: RunRecord) -> Check | None:
@@ -161,7 +169,7 @@ def _surrogate(record: RunRecord) -> Check | None:
         "of the log evidence is widened by that"
     )
     light = Light.AMBER if z <= LARGEST_FAIR_Z else Light.RED
-    return Check(Topic.SURROGATE, light, finding, (MORE_EVALUATIONS,))
+    return Check(Topic.SURROGATE, light, finding, (_go_on(record),))
 
 
 def _weights(record: RunRecord) -> Check | None:
@@ -175,7 +183,7 @@ def _weights(record: RunRecord) -> Check | None:
         return Check(Topic.WEIGHTS, Light.GREEN, f"yes: {finding}")
     light = Light.AMBER if k <= limit else Light.RED
     finding += ": part of the posterior may be missing"
-    return Check(Topic.WEIGHTS, light, finding, (MORE_EVALUATIONS,))
+    return Check(Topic.WEIGHTS, light, finding, (_go_on(record),))
 
 
 def _posterior(record: RunRecord) -> Check | None:
@@ -190,7 +198,7 @@ def _posterior(record: RunRecord) -> Check | None:
     if divergence <= stopping.tolerance_posterior * dimension:
         return Check(Topic.POSTERIOR, Light.GREEN, finding)
     light = Light.AMBER if shift <= LARGEST_FAIR_SHIFT else Light.RED
-    return Check(Topic.POSTERIOR, light, finding, (MORE_EVALUATIONS,))
+    return Check(Topic.POSTERIOR, light, finding, (_go_on(record),))
 
 
 def _failures(record: RunRecord) -> Check:
