@@ -96,7 +96,7 @@ def _is_good(run: dict[str, Any]) -> bool:
 
 def _compact(values: Sequence[float | None]) -> str:
     """The median with two digits; what was not finite counts as the worst."""
-    median = float(np.median([math.inf if value is None else value for value in values]))
+    median = float(np.median(_with_the_worst(values)))
     return f"{median:.0f}" if 10 <= median < 1e4 else f"{median:.2g}"
 
 
@@ -148,6 +148,11 @@ def _cells(runs: Runs, method: str, origins: Sequence[str]) -> dict[str, str]:
     }
 
 
+def _with_the_worst(values: Sequence[float | None]) -> list[float]:
+    """What was not finite is recorded as None and counts as infinite."""
+    return [math.inf if value is None else value for value in values]
+
+
 def _median_if_any(values: Sequence[float | None]) -> str:
     """For what not every problem or method has: nothing known of any run is not the worst."""
     return ABSENT if all(value is None for value in values) else _median(values)
@@ -155,7 +160,7 @@ def _median_if_any(values: Sequence[float | None]) -> str:
 
 def _median(values: Sequence[float | None], form: str = ".3g") -> str:
     """Median and interval, alone where all runs agree; what was not finite counts as the worst."""
-    numbers = [math.inf if value is None else value for value in values]
+    numbers = _with_the_worst(values)
     if min(numbers) == max(numbers):
         return format(numbers[0], form)
     return median_with_interval(numbers, form)

@@ -95,6 +95,7 @@ def test_pareto_shape_and_weights_agree_with_arviz(shape):
             expected, expected_k = array_stats.psislw(-log_weights)
     assert k == pytest.approx(float(expected_k), abs=0.02)
     normalised = smoothed - np.log(np.sum(np.exp(smoothed)))
+    # ArviZ 1.x estimates shapes lower by 0.01, which moves the largest weight by 2 %.
     np.testing.assert_allclose(normalised, np.asarray(expected), atol=0.03)
 
 

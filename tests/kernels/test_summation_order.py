@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import sparing.kernels
-from sparing.kernels.compilation import SAFE_FAST_MATH, compile_all, registered
+from sparing.kernels.compilation import OPTIONS, compile_all, registered
 
 for _module in pkgutil.iter_modules(sparing.kernels.__path__):
     importlib.import_module(f"sparing.kernels.{_module.name}")
@@ -64,8 +64,7 @@ def sums_behind_a_check(code):
 
 def compiled_code(function, signature):
     """As kernels are compiled, but here: what comes from the cache has no code to look at."""
-    options = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_model": "numpy"}
-    compiled = numba.njit(**options)(function)
+    compiled = numba.njit(**OPTIONS)(function)
     compiled.compile(signature)
     (code,) = compiled.inspect_llvm().values()
     return code

@@ -7,8 +7,8 @@ from pathlib import Path
 from sparing.cli.exit_codes import UsageError
 from sparing.result import Result
 from sparing.store import RunDirectory
-from sparing.store.run_directory import JOURNAL, PROBLEM
-from sparing.store.run_group import read_group
+from sparing.store.run_directory import PROBLEM
+from sparing.store.run_group import holds_run, read_group
 from sparing.stored_run import load_run
 
 
@@ -20,7 +20,7 @@ def require_run_directory(directory: Path) -> None:
             f"{directory} holds {group.n_runs} runs: give one of them, such as "
             f"{group.run_paths[0]}, or a pooled one, {directory / 'pooled-N'}"
         )
-    if not any((directory / name).exists() for name in (PROBLEM, JOURNAL)):
+    if not holds_run(directory):
         raise UsageError(f"{directory} is not a run directory: it has no {PROBLEM}")
 
 

@@ -24,6 +24,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 # Full fastmath assumes no infinities, and -inf is a value here (an empty log density); these
 # four flags let loops vectorise without that assumption.
 SAFE_FAST_MATH = {"contract", "reassoc", "arcp", "nsz"}
+OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_model": "numpy"}
 
 _kernels: list[Any] = []
 _warm_ups: list[Callable[[], None]] = []
@@ -31,12 +32,11 @@ _warm_ups: list[Callable[[], None]] = []
 
 def kernel(function: Kernel) -> Kernel:
     """Compile lazily with the disk cache; without it where no place is writable."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_model": "numpy"}
     try:
-        compiled: Any = numba.njit(cache=True, **options)(function)
+        compiled: Any = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError as problem:  # Numba found neither __pycache__ nor a user cache writable
         logger.debug("kernel cache unavailable: %s", problem)
-        compiled = numba.njit(**options)(function)
+        compiled = numba.njit(**OPTIONS)(function)
     _kernels.append(compiled)
     return compiled
 

@@ -56,13 +56,13 @@ class RunGroup:
     @property
     def begun_paths(self) -> tuple[Path, ...]:
         """The runs of which something is stored, then the pooled ones."""
-        files_of_a_run = (PROBLEM, JOURNAL)
-        begun = [
-            path
-            for path in self.run_paths
-            if any((path / name).exists() for name in files_of_a_run)
-        ]
+        begun = [path for path in self.run_paths if holds_run(path)]
         return (*begun, *self.pooled_paths.values())
+
+
+def holds_run(path: Path) -> bool:
+    """Whether a run was ever stored in a directory, damaged since or not."""
+    return any((path / name).exists() for name in (PROBLEM, JOURNAL))
 
 
 def open_group(path: Path, n_runs: int, seed: int | None) -> RunGroup:
