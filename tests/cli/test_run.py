@@ -1,5 +1,8 @@
+import io
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +13,7 @@ import sparing
 from sparing import Status, StopReason
 from sparing.cli import run
 from sparing.cli.exit_codes import ExitCode
+from sparing.cli.output import same_place
 from sparing.stored_run import RESULT
 
 
@@ -35,6 +39,24 @@ def test_a_run_whose_budget_ends_is_kept_and_goes_on(sparing_command, model, tmp
     again = sparing_command("run", model, *options, "--max-evaluations", 15, "--json")
     assert again.json["n_evaluations"] == 15
     assert sparing.load(store / RESULT).n_evaluations == 15
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one log", "two files"])
+def test_the_summary_is_read_once(model, tmp_path, apart):
+    arguments = ("run", str(model), "--seed", "1", "--max-evaluations", "12")
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
+        subprocess.run(
+            [sys.executable, "-m", "sparing", *arguments],
+            stdout=out,
+            stderr=err if apart else subprocess.STDOUT,
+            check=False,
+        )
+    seen = [(tmp_path / name).read_text().count("95 % interval") for name in ("out", "err")]
+    assert seen == ([1, 1] if apart else [1, 0])
+
+
+def test_streams_without_a_file_are_not_one_place():
+    assert not same_place(io.StringIO(), io.StringIO())
 
 
 def test_options_reach_the_inference(sparing_command, model, tmp_path, monkeypatch, result):

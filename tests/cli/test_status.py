@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import shutil
 import time
 
 import pytest
@@ -74,6 +75,20 @@ def test_a_run_in_progress(sparing_command, problem, tmp_path):
     assert status["last_ended"] == "nan"
 
 
+def test_points_nobody_waits_for(sparing_command, problem, tmp_path):
+    with sparing.Inference(problem, seed=1, store=tmp_path / "run") as run:
+        for proposal in run.ask(10):
+            run.tell(proposal, problem.log_joint(proposal.x))
+        run.ask(2)
+        run.stop()
+        text = sparing_command("status", tmp_path / "run").out
+        assert "in flight       2\n" in text
+        run.result().save(tmp_path / "run" / "result.sparing")
+    text = sparing_command("status", tmp_path / "run").out
+    assert "in flight" not in text
+    assert "not evaluated   2 still under way when the run ended" in text
+
+
 def test_a_torn_line_is_said(sparing_command, directory):
     with (directory / "evaluations.jsonl").open("ab") as file:
         file.write(b'{"seq":30,"kin')
@@ -85,6 +100,15 @@ def test_a_torn_line_is_said(sparing_command, directory):
 def test_not_a_run_directory(sparing_command, tmp_path):
     assert sparing_command("status", tmp_path).code == ExitCode.USAGE
     assert sparing_command("status", tmp_path / "nowhere").code == ExitCode.USAGE
+
+
+def test_the_directory_above_names_the_runs_in_it(sparing_command, directory, tmp_path):
+    shutil.copytree(directory, tmp_path / "several" / "run-1")
+    (tmp_path / "several" / "runs.json").touch()
+    (tmp_path / "pictures").mkdir()
+    answer = sparing_command("status", tmp_path)
+    assert answer.code == ExitCode.USAGE
+    assert f"runs in it: {directory}, {tmp_path / 'several'}\n" in answer.err
 
 
 class TestLock:

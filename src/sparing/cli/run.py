@@ -10,7 +10,13 @@ from typing import Any
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json, count, positive, seed
 from sparing.cli.exit_codes import ExitCode
 from sparing.cli.model_file import load_model
-from sparing.cli.output import answer, only_the_answer, result_members, several_members
+from sparing.cli.output import (
+    answer,
+    only_the_answer,
+    result_members,
+    same_place,
+    several_members,
+)
 from sparing.cli.stored_runs import open_run
 from sparing.driver import infer
 from sparing.independent_runs import gather_points
@@ -137,8 +143,8 @@ def _infer(
             **own,
         )
     _save(outcome, options.save, store)
-    # On a terminal the progress display, on standard error, has ended with the summary.
-    shown = not options.quiet and sys.stdout.isatty() and sys.stderr.isatty()
+    # The progress display, on standard error, has ended with the summary.
+    shown = not options.quiet and same_place(sys.stdout, sys.stderr)
     several = isinstance(outcome, SeveralRuns)
     members = several_members(outcome) if several else result_members(outcome)
     answer(options, members, *([] if shown else [outcome.summary()]))

@@ -167,7 +167,8 @@ def _rows(status: RunStatus) -> list[tuple[str, str]]:
         ("state", f"{status.state}; lock {status.lock.text}"),
         ("parameters", f"{len(status.names)}: {', '.join(status.names)}"),
         ("evaluations", f"{len(status.evaluations)}" + (f" ({kinds})" if kinds else "")),
-        ("in flight", str(status.n_pending)),
+        # Nobody waits for what was under way when a run ended.
+        ("not evaluated" if status.finished else "in flight", _pending_text(status)),
         ("last evaluation", _ago(status.last_ended)),
         ("target time", f"{status.target_seconds:.1f} s"),
         ("best log joint", _best_text(status)),
@@ -198,6 +199,12 @@ def _members(status: RunStatus) -> dict[str, Any]:
         "tag": status.tag,
         "warnings": status.warnings,
     }
+
+
+def _pending_text(status: RunStatus) -> str:
+    if not status.finished:
+        return str(status.n_pending)
+    return f"{status.n_pending} still under way when the run ended" if status.n_pending else ""
 
 
 def _best_text(status: RunStatus) -> str:

@@ -8,7 +8,7 @@ from sparing.cli.exit_codes import UsageError
 from sparing.result import Result
 from sparing.store import RunDirectory
 from sparing.store.run_directory import PROBLEM
-from sparing.store.run_group import holds_run, read_group
+from sparing.store.run_group import GROUP, holds_run, read_group
 from sparing.stored_run import load_run
 
 
@@ -21,7 +21,17 @@ def require_run_directory(directory: Path) -> None:
             f"{group.run_paths[0]}, or a pooled one, {directory / 'pooled-N'}"
         )
     if not holds_run(directory):
-        raise UsageError(f"{directory} is not a run directory: it has no {PROBLEM}")
+        inside = _runs_inside(directory)
+        hint = f"; runs in it: {', '.join(inside)}" if inside else ""
+        raise UsageError(f"{directory} is not a run directory: it has no {PROBLEM}{hint}")
+
+
+def _runs_inside(directory: Path) -> list[str]:
+    """The runs one level below, for somebody who named the directory that holds them."""
+    if not directory.is_dir():
+        return []
+    below = sorted(path for path in directory.iterdir() if path.is_dir())
+    return [str(path) for path in below if holds_run(path) or (path / GROUP).exists()]
 
 
 def open_run(directory: Path) -> RunDirectory:
