@@ -268,3 +268,20 @@ def test_hard_data_gives_finite_values_gradients_and_draws(case):
         assert np.isfinite(gradient).all()
         draw = posterior.draw_mean(found, np.random.default_rng(0))
         assert ((draw >= prior.lower[4:]) & (draw <= prior.upper[4:])).all()
+
+
+@pytest.mark.parametrize(("dimension", "n"), SIZES)
+def test_how_unjoined_the_points_are(dimension, n):
+    training = shifted(training_set(dimension, n))
+    posterior = CollapsedPosterior(training, wide_prior(training))
+    (theta,) = thetas(dimension, 1)
+    theta[dimension] = 0.0  # sigma_f = 1: covariances are correlations
+    correlations = dense_covariance(training, theta, sd=0.0) * (1.0 - np.eye(n))
+    expected = 1.0 - correlations.max(axis=1).mean()
+    assert posterior.unjoined(theta) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_single_point_is_not_unjoined():
+    training = TrainingSet(np.zeros((1, 2)), np.zeros(1))
+    posterior = CollapsedPosterior(training, wide_prior(training))
+    assert posterior.unjoined(np.zeros(4)) == 0.0

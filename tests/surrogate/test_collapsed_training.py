@@ -255,3 +255,35 @@ def test_fewer_points_than_coefficients(n):
     assert ((samples >= prior.lower) & (samples <= prior.upper)).all()
     again = train(training, prior, SETTINGS, 4, np.random.default_rng(1), samples)
     assert np.isfinite(again).all()
+
+
+def estimates(n, noise_sd, seed=0):
+    """A log density of two dimensions, nearly normal, known with noise."""
+    generator = np.random.default_rng(seed)
+    inputs = 0.3 * generator.standard_normal((n, 2))
+    values = -1.5 * np.log1p(np.sum((inputs / 0.3) ** 2, axis=1))
+    return TrainingSet(inputs, values + noise_sd * generator.standard_normal(n))
+
+
+@pytest.mark.parametrize("noise_sd", [0.5, 2.0])
+@pytest.mark.parametrize("trapped", [False, True], ids=["afresh", "from a short kernel"])
+def test_noise_is_called_noise(noise_sd, trapped):
+    """And not explained by a kernel that joins no two points, which would say so of every point."""
+    training = estimates(100, noise_sd)
+    prior = prior_of(training)
+    previous = None
+    if trapped:
+        short = prior.location.copy()
+        short[:4] = np.log([0.01, 0.01, noise_sd, 0.004])
+        previous = short[None, :]
+    (best,) = train(training, prior, SETTINGS, None, np.random.default_rng(0), previous)
+    assert 0.7 * noise_sd < np.exp(best[3]) < 1.3 * noise_sd
+    _, variance = predict(condition(training, best[None, :]), training.inputs)
+    assert np.median(variance) < 0.3 * noise_sd**2
+
+
+@pytest.mark.parametrize("n", [20, 100])
+def test_no_noise_is_seen_where_there_is_none(n):
+    training = estimates(n, 0.0)
+    (best,) = train(training, prior_of(training), SETTINGS, None, np.random.default_rng(0))
+    assert np.exp(best[3]) < 0.01

@@ -38,6 +38,12 @@ GRADIENT_TOLERANCE = 1e-2
 MAX_EVALUATIONS = 100
 # Spread of random starting points about the guesses, in the logarithms that theta holds.
 PERTURBATION = 1.0
+# Noise sds, in nats, at which an ascent may begin beside the one the prior expects, and by how many
+# nats such a beginning may be worse than the best one before it is left out.
+NOISE_SDS = (0.1, 0.5, 2.0)
+HOPELESS = 20.0
+# Nats that a kernel is charged for joining no two points: more than the prior charges for noise.
+UNJOINED = 15.0
 # Step of the finite differences of the gradient that give H.
 DIFFERENCE_STEP = 1e-3
 # Entries this close to a bound they are pressed against are not sampled but stay there.
@@ -63,12 +69,13 @@ def train(
     """
     posterior = CollapsedPosterior(training, prior)
     guesses = _guesses(training, posterior.prior, settings.hpd_fraction)
+    noisy = _with_noise(guesses)
     n_starts = settings.n_map_starts
     if previous is not None:
         earlier = previous[:, : posterior.n_covariance]
         guesses += [*earlier, earlier.mean(axis=0)]
         n_starts = 1  # the optimum has hardly moved
-    maximum = _maximise(posterior, guesses, settings.n_random_starts, n_starts, generator)
+    maximum = _maximise(posterior, guesses, noisy, settings.n_random_starts, n_starts, generator)
     if n_samples is None:
         return maximum.with_mean(maximum.found.mean)[None, :]
     return _sample(posterior, maximum, n_samples, settings.n_weighted_candidates, generator)
@@ -89,19 +96,34 @@ class Evaluated:
 def _maximise(
     posterior: CollapsedPosterior,
     guesses: list[Array],
+    noisy: list[Array],
     n_random: int,
     n_starts: int,
     generator: np.random.Generator,
 ) -> Evaluated:
-    """Climb from the best of the guesses (theta each) and of perturbations of them."""
+    """Climb from the best of the guesses (theta each) and of perturbations of them.
+
+    And from the best noisy one, unless it is hopeless. A kernel so short that it joins no two
+    points explains noise as well as sigma_obs does; no ascent leads from one to the other, and the
+    priors favour the kernel, so it is charged for (docs/decisions/0012).
+    """
     prior = posterior.prior
     chosen = generator.integers(len(guesses), size=n_random)
     steps = PERTURBATION * generator.standard_normal((n_random, posterior.n_covariance))
     perturbed = [guesses[c] + step for c, step in zip(chosen, steps, strict=True)]
     thetas = [prior.clip(theta) for theta in guesses + perturbed]
-    scored = sorted((-_finite(posterior.at(theta).value), i) for i, theta in enumerate(thetas))
-    risen = [_climb(posterior, thetas[i]) for _, i in scored[:n_starts]]
-    return max(risen, key=lambda maximum: maximum.found.value)
+    values = [_finite(posterior.at(theta).value) for theta in thetas]
+    starts = [thetas[i] for i in np.argsort(np.negative(values), kind="stable")[:n_starts]]
+    noisy_thetas = [prior.clip(theta) for theta in noisy]
+    noisy_values = [_finite(posterior.at(theta).value) for theta in noisy_thetas]
+    best_noisy = int(np.argmax(noisy_values))
+    if noisy_values[best_noisy] > max(values) - HOPELESS:
+        starts.append(noisy_thetas[best_noisy])
+    risen = [_climb(posterior, start) for start in starts]
+    if len(risen) == 1:
+        return risen[0]
+    charged = [each.found.value - UNJOINED * posterior.unjoined(each.theta) for each in risen]
+    return risen[int(np.argmax(charged))]
 
 
 def _climb(posterior: CollapsedPosterior, start: Array) -> Evaluated:
@@ -216,6 +238,11 @@ def _tempered_weights(log_weights: Array, n_samples: int) -> Array:
         if 1.0 / float(weights @ weights) >= wanted:
             return weights
         power *= 0.8
+
+
+def _with_noise(guesses: list[Array]) -> list[Array]:
+    """The guesses as they would be for a log density that is an estimate."""
+    return [np.append(guess[:-1], math.log(sd)) for guess in guesses for sd in NOISE_SDS]
 
 
 def _finite(value: float) -> float:
