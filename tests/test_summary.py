@@ -172,6 +172,13 @@ def test_honesty_of_the_error_bars(n, inflation, light):
 
 
 @pytest.mark.parametrize(
+    ("sd", "light"), [(0.01, Light.GREEN), (0.5, Light.AMBER), (3.0, Light.RED)]
+)
+def test_noise(sd, light):
+    assert light_of(with_last(converged(), noise_sd=sd), Topic.NOISE) is light
+
+
+@pytest.mark.parametrize(
     ("k", "light"),
     [
         (-math.inf, Light.GREEN),

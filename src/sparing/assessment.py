@@ -5,13 +5,18 @@ rho_1..3   reliability features (S2.4.1)       z   standardised residuals of hel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from sparing.acquisition.propose import Rule
-from sparing.diagnostics import standardised_residuals, variance_inflation
+from sparing.diagnostics import (
+    observation_variance,
+    standardised_residuals,
+    variance_inflation,
+)
 from sparing.evaluation_log import Evaluation
 from sparing.evidence import Calibration, Evidence, corrected_posterior
 from sparing.linear_algebra import Array
@@ -80,6 +85,7 @@ def complete_iteration(
         n_held_out=len(residuals),
         held_out_squares=float(residuals @ residuals),
         posterior_error=posterior_error,
+        noise_sd=math.sqrt(observation_variance(solution.gp)),
         jitter=float(np.max(solution.gp.jitter)),
         features=features,
         warm_up=state.warm_up,

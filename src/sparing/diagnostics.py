@@ -41,11 +41,15 @@ class CalibrationSettings:
     largest_sd: float = 1.0  # ...unless they said themselves that they did not know, in nats
 
 
+def observation_variance(gp: GaussianProcess) -> float:
+    """sigma_obs^2, averaged over hyperparameter samples."""
+    return float(np.exp(2.0 * gp.hyperparameters[:, Layout(gp.dimension).log_noise_sd]).mean())
+
+
 def standardised_residuals(gp: GaussianProcess, inputs: Array, values: Array) -> Array:
     """z of evaluations the surrogate has not seen: (m,)."""
     mean, variance = predict(gp, inputs)
-    observation = np.exp(2.0 * gp.hyperparameters[:, Layout(gp.dimension).log_noise_sd]).mean()
-    z = (values - mean) / np.sqrt(variance + observation)
+    z = (values - mean) / np.sqrt(variance + observation_variance(gp))
     return np.clip(z, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
 
 

@@ -46,6 +46,7 @@ class IterationInfo:
     n_held_out: int  # posterior draws predicted by the surrogate before they were evaluated
     held_out_squares: float  # sum of their squared standardised residuals
     posterior_error: float  # expected gsKL to the truth; NaN during the warm-up
+    noise_sd: float  # of the log density about a smooth function, as the surrogate sees it, in nats
     jitter: float  # largest variance added to the surrogate's diagonal to factorise it
     features: Reliability | None
     warm_up: bool

@@ -271,17 +271,17 @@ def test_hard_data_gives_finite_values_gradients_and_draws(case):
 
 
 @pytest.mark.parametrize(("dimension", "n"), SIZES)
-def test_how_unjoined_the_points_are(dimension, n):
+def test_correlation_with_the_nearest_point(dimension, n):
     training = shifted(training_set(dimension, n))
     posterior = CollapsedPosterior(training, wide_prior(training))
     (theta,) = thetas(dimension, 1)
     theta[dimension] = 0.0  # sigma_f = 1: covariances are correlations
     correlations = dense_covariance(training, theta, sd=0.0) * (1.0 - np.eye(n))
-    expected = 1.0 - correlations.max(axis=1).mean()
-    assert posterior.unjoined(theta) == pytest.approx(expected, abs=1e-12)
+    expected = correlations.max(axis=1).mean()
+    assert posterior.correlation_with_nearest(theta) == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_single_point_is_not_unjoined():
+def test_a_single_point_has_no_neighbour_to_be_apart_from():
     training = TrainingSet(np.zeros((1, 2)), np.zeros(1))
     posterior = CollapsedPosterior(training, wide_prior(training))
-    assert posterior.unjoined(np.zeros(4)) == 0.0
+    assert posterior.correlation_with_nearest(np.zeros(4)) == 1.0

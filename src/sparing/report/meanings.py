@@ -27,6 +27,10 @@ MEANINGS = {
         "drawn from the posterior are predicted before they are evaluated, which shows whether "
         "the surrogate knows how wrong it is. Where it does not, the reported error is widened."
     ),
+    Topic.NOISE: (
+        "The surrogate is smooth and tells scatter from shape. Scatter that it sees is averaged "
+        "out, at the price of evaluations, and is part of the reported errors."
+    ),
     Topic.WEIGHTS: (
         "Draws from the reported posterior are weighted by how likely the surrogate finds them. "
         "Few draws with huge weights mean that the posterior leaves out a region. A Pareto shape "

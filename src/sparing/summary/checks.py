@@ -25,6 +25,9 @@ LARGE_EVIDENCE_ERROR = 1.0
 # right (docs/decisions/0006); from half its largest value on (5) the surrogate knows little.
 LARGEST_GOOD_Z, LARGEST_FAIR_Z = 1.7, 2.5
 FEWEST_HELD_OUT = 5
+# Noise of the log density, in nats, that no result can tell from none; and up to which a few
+# hundred evaluations average it out (docs/decisions/0012).
+LARGEST_EXACT_NOISE, LARGEST_FAIR_NOISE = 0.05, 2.0
 # Vehtari et al., "Pareto smoothed importance sampling": reliable below.
 LARGEST_GOOD_K = 0.5
 # A mean that is off by half its sd is no longer within what a plot hides.
@@ -70,6 +73,7 @@ class Topic(enum.Enum):
     POSTERIOR = "How precise is the posterior?"
     EVIDENCE = "How precise is the log evidence?"
     SURROGATE = "Are the error bars honest?"
+    NOISE = "Is the log density exact?"
     WEIGHTS = "Does the posterior cover what the surrogate sees?"
     FAILURES = "Did evaluations fail?"
     BOX = "Was the plausible box in the right place?"
@@ -172,6 +176,20 @@ def _surrogate(record: RunRecord) -> Check | None:
     return Check(Topic.SURROGATE, light, finding, (_go_on(record),))
 
 
+def _noise(record: RunRecord) -> Check:
+    sd = record.history[-1].noise_sd
+    if sd <= LARGEST_EXACT_NOISE:
+        return Check(Topic.NOISE, Light.GREEN, "yes: its values lie on a smooth surface")
+    finding = f"its values scatter about a smooth surface by some {sd:.2g} nats"
+    advice = (
+        "if your log density is no estimate, look for what makes it rough (tolerances of a solver, "
+        "random numbers)",
+        "if it is one, more evaluations or better estimates make the result more precise",
+    )
+    light = Light.AMBER if sd <= LARGEST_FAIR_NOISE else Light.RED
+    return Check(Topic.NOISE, light, finding, advice)
+
+
 def _weights(record: RunRecord) -> Check | None:
     k, limit = record.evidence.pareto_k, record.settings.evidence.largest_pareto_k
     if math.isnan(k):
@@ -249,6 +267,7 @@ _CHECKS: tuple[Callable[[RunRecord], Check | None], ...] = (
     _posterior,
     _evidence,
     _surrogate,
+    _noise,
     _weights,
     _failures,
     _box,

@@ -28,7 +28,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from sparing.kernels.gaussian_process import fill_covariance_gradient
 from sparing.kernels.mean_projection import project_mean
@@ -101,16 +101,13 @@ class CollapsedPosterior:
         """The log posterior at theta and the mean function that goes with it."""
         return self._evaluate(theta)[0]
 
-    def unjoined(self, theta: Array) -> float:
-        """One minus the correlation of a point with its nearest, on average: 0 to 1.
-
-        At 1 the kernel is white noise to the data, at 0 it is much wider than their distances.
-        """
+    def correlation_with_nearest(self, theta: Array) -> float:
+        """Of a point with its nearest, on average; at 0 the kernel is white noise to the data."""
         if self._training.n_points < 2:
-            return 0.0
+            return 1.0
         scaled = self._training.inputs / np.exp(theta[self.layout.log_lengths])
-        nearest = cKDTree(scaled).query(scaled, 2)[0][:, 1]
-        return float(1.0 - np.mean(np.exp(-0.5 * nearest**2)))
+        distances = KDTree(scaled).query(scaled, 2)[0][:, 1]
+        return float(np.mean(np.exp(-0.5 * distances**2)))
 
     def with_gradient(self, theta: Array) -> tuple[Collapsed, Array]:
         """The log posterior and its gradient, (D + 2,).

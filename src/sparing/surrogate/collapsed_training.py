@@ -38,11 +38,14 @@ GRADIENT_TOLERANCE = 1e-2
 MAX_EVALUATIONS = 100
 # Spread of random starting points about the guesses, in the logarithms that theta holds.
 PERTURBATION = 1.0
-# Noise sds, in nats, at which an ascent may begin beside the one the prior expects, and by how many
-# nats such a beginning may be worse than the best one before it is left out.
+# Average correlation of a point with its nearest below which a kernel counts as joining no two
+# points: 0.5 and more on exact log densities, 0.3 and less where noise was taken for one.
+LEAST_CORRELATION = 0.4
+# Noise sds, in nats, from which an ascent begins then, and by how many nats the kernel must be
+# better: more than the prior charges for noise.
 NOISE_SDS = (0.1, 0.5, 2.0)
-HOPELESS = 20.0
-# Nats that a kernel is charged for joining no two points: more than the prior charges for noise.
+# Shortest length scale beside noise, in units of the shortest guess: the points' spread, mostly.
+SHORTEST_WITH_NOISE = 0.3
 UNJOINED = 15.0
 # Step of the finite differences of the gradient that give H.
 DIFFERENCE_STEP = 1e-3
@@ -69,13 +72,14 @@ def train(
     """
     posterior = CollapsedPosterior(training, prior)
     guesses = _guesses(training, posterior.prior, settings.hpd_fraction)
-    noisy = _with_noise(guesses)
-    n_starts = settings.n_map_starts
+    starts, n_starts = guesses, settings.n_map_starts
     if previous is not None:
         earlier = previous[:, : posterior.n_covariance]
-        guesses += [*earlier, earlier.mean(axis=0)]
+        starts = [*guesses, *earlier, earlier.mean(axis=0)]
         n_starts = 1  # the optimum has hardly moved
-    maximum = _maximise(posterior, guesses, noisy, settings.n_random_starts, n_starts, generator)
+    maximum = _maximise(posterior, starts, settings.n_random_starts, n_starts, generator)
+    if posterior.correlation_with_nearest(maximum.theta) < LEAST_CORRELATION:
+        maximum = _unless_noise(posterior, maximum, guesses)
     if n_samples is None:
         return maximum.with_mean(maximum.found.mean)[None, :]
     return _sample(posterior, maximum, n_samples, settings.n_weighted_candidates, generator)
@@ -96,38 +100,45 @@ class Evaluated:
 def _maximise(
     posterior: CollapsedPosterior,
     guesses: list[Array],
-    noisy: list[Array],
     n_random: int,
     n_starts: int,
     generator: np.random.Generator,
 ) -> Evaluated:
-    """Climb from the best of the guesses (theta each) and of perturbations of them.
-
-    And from the best noisy one, unless it is hopeless. A kernel so short that it joins no two
-    points explains noise as well as sigma_obs does; no ascent leads from one to the other, and the
-    priors favour the kernel, so it is charged for (docs/decisions/0012).
-    """
+    """Climb from the best of the guesses (theta each) and of perturbations of them."""
     prior = posterior.prior
     chosen = generator.integers(len(guesses), size=n_random)
     steps = PERTURBATION * generator.standard_normal((n_random, posterior.n_covariance))
     perturbed = [guesses[c] + step for c, step in zip(chosen, steps, strict=True)]
     thetas = [prior.clip(theta) for theta in guesses + perturbed]
-    values = [_finite(posterior.at(theta).value) for theta in thetas]
-    starts = [thetas[i] for i in np.argsort(np.negative(values), kind="stable")[:n_starts]]
-    noisy_thetas = [prior.clip(theta) for theta in noisy]
-    noisy_values = [_finite(posterior.at(theta).value) for theta in noisy_thetas]
-    best_noisy = int(np.argmax(noisy_values))
-    if noisy_values[best_noisy] > max(values) - HOPELESS:
-        starts.append(noisy_thetas[best_noisy])
-    risen = [_climb(posterior, start) for start in starts]
-    if len(risen) == 1:
-        return risen[0]
-    charged = [each.found.value - UNJOINED * posterior.unjoined(each.theta) for each in risen]
-    return risen[int(np.argmax(charged))]
+    scored = sorted((-_finite(posterior.at(theta).value), i) for i, theta in enumerate(thetas))
+    risen = [_climb(posterior, thetas[i]) for _, i in scored[:n_starts]]
+    return max(risen, key=lambda maximum: maximum.found.value)
 
 
-def _climb(posterior: CollapsedPosterior, start: Array) -> Evaluated:
+def _unless_noise(
+    posterior: CollapsedPosterior, short: Evaluated, guesses: list[Array]
+) -> Evaluated:
+    """A kernel that joins no two points, or the noise that explains the values as well.
+
+    No ascent leads from one to the other. The priors favour the kernel, so it is charged for: its
+    surrogate would know nothing between the points (docs/decisions/0012).
+    """
     prior = posterior.prior
+    lower = prior.lower.copy()
+    lengths = posterior.layout.log_lengths
+    shortest = np.min([guess[lengths] for guess in guesses], axis=0) + math.log(SHORTEST_WITH_NOISE)
+    lower[lengths] = np.clip(shortest, lower[lengths], prior.upper[lengths])
+    noisy = [np.append(guess[:-1], math.log(sd)) for guess in guesses for sd in NOISE_SDS]
+    thetas = [np.clip(theta, lower, prior.upper) for theta in noisy]
+    values = [_finite(posterior.at(theta).value) for theta in thetas]
+    found = _climb(posterior, thetas[int(np.argmax(values))], lower)
+    return found if found.found.value > short.found.value - UNJOINED else short
+
+
+def _climb(posterior: CollapsedPosterior, start: Array, lower: Array | None = None) -> Evaluated:
+    """The maximum that is reached from a start; lower: tighter bounds than the prior's."""
+    prior = posterior.prior
+    lower = prior.lower if lower is None else lower
 
     def objective(theta: Array) -> tuple[float, Array]:
         found, gradient = posterior.with_gradient(prior.clip(theta))
@@ -140,7 +151,7 @@ def _climb(posterior: CollapsedPosterior, start: Array) -> Evaluated:
         start,
         jac=True,
         method="L-BFGS-B",
-        bounds=np.column_stack([prior.lower, prior.upper]),
+        bounds=np.column_stack([lower, prior.upper]),
         options={
             "maxfun": MAX_EVALUATIONS,
             "ftol": RELATIVE_TOLERANCE,
@@ -238,11 +249,6 @@ def _tempered_weights(log_weights: Array, n_samples: int) -> Array:
         if 1.0 / float(weights @ weights) >= wanted:
             return weights
         power *= 0.8
-
-
-def _with_noise(guesses: list[Array]) -> list[Array]:
-    """The guesses as they would be for a log density that is an estimate."""
-    return [np.append(guess[:-1], math.log(sd)) for guess in guesses for sd in NOISE_SDS]
 
 
 def _finite(value: float) -> float:
