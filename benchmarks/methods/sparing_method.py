@@ -26,8 +26,12 @@ def run_sparing(
     clock: LibraryClock,
     *,
     variant: Callable[[Any], Any],
+    told_noise: bool = False,
 ) -> Estimate:
-    """One run of sparing.infer; ``variant`` makes the settings from the package."""
+    """One run of sparing.infer; ``variant`` makes the settings from the package.
+
+    ``told_noise``: whether the target says how noisy its values are.
+    """
     import sparing
     from sparing.kernels.compilation import compile_all
 
@@ -40,10 +44,15 @@ def run_sparing(
         error = info.log_evidence_sd
         snapshots.append(Snapshot(info.n_evaluations, info.log_evidence, *moments, error))
 
+    noise_sd = problem.noise_sd
+
+    def estimate(x: Array) -> tuple[float, float]:
+        return log_joint(x), 0.0 if noise_sd is None else noise_sd(x)
+
     with clock:
         result = sparing.infer(
             sparing.Problem(
-                log_joint,
+                estimate if told_noise else log_joint,
                 problem.plausible_lower,
                 problem.plausible_upper,
                 problem.lower,
@@ -128,4 +137,10 @@ VARIANTS: dict[str, Callable[[Any], Any]] = {
 SPARING_METHODS = tuple(
     Method(name, Environment.PROJECT, partial(run_sparing, variant=variant))
     for name, variant in VARIANTS.items()
+) + (
+    Method(
+        "sparing-told-noise",
+        Environment.PROJECT,
+        partial(run_sparing, variant=default, told_noise=True),
+    ),
 )

@@ -4,6 +4,7 @@
 ``lumpy-6-g3``   a new member of the family, generated from seed 3
 ``neuron-v1``    a recorded cell, and others of the neuronal model (``neuron``)
 ``NAME+noise1``  any of these, its log likelihood observed with noise of sd 1 (``noisy``)
+``NAME+uneven1`` the same with noise that is smaller in the middle and larger in the tails
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ GENERATORS: Mapping[str, Callable[[str, int, np.random.Generator], BenchmarkProb
 _NAME = re.compile(r"(?P<family>[a-z]+)-(?P<D>[1-9]\d*)(-g(?P<seed>\d+))?")
 
 
-_NOISE = re.compile(r"(?P<exact>.+)\+noise(?P<sd>\d+(\.\d+)?)")
+_NOISE = re.compile(r"(?P<exact>.+)\+(?P<kind>noise|uneven)(?P<sd>\d+(\.\d+)?)")
 
 
 def load_problem(name: str, data: Path | None) -> BenchmarkProblem:
     """Build the problem of that name; data is the path of what was published (``published``)."""
     noise = _NOISE.fullmatch(name)
     if noise is not None:
-        return with_noise(load_problem(noise["exact"], data), float(noise["sd"]), name)
+        exact = load_problem(noise["exact"], data)
+        return with_noise(exact, float(noise["sd"]), name, even=noise["kind"] == "noise")
     if name in NEURON_PROBLEMS:
         return neuron_problem(name, data)
     match = _NAME.fullmatch(name)
@@ -47,7 +49,7 @@ def load_problem(name: str, data: Path | None) -> BenchmarkProblem:
         raise BenchmarkError(
             f"unknown problem {name!r}: use FAMILY-D (published) or FAMILY-D-gSEED (generated), "
             f"with FAMILY one of {', '.join(GENERATORS)}, or one of {', '.join(NEURON_PROBLEMS)}; "
-            "+noiseSD behind any of them adds noise"
+            "+noiseSD or +unevenSD behind any of them adds noise"
         )
     family, D = match["family"], int(match["D"])
     if match["seed"] is not None:

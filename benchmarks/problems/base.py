@@ -98,6 +98,8 @@ class BenchmarkProblem:
     hard_box: HardBox | None = None
     # Other estimates of the LML, by their origin, where the published one is not exact.
     log_evidence_alternatives: Mapping[str, float] = field(default_factory=dict)
+    # Standard deviation of the log likelihood's noise at a point; None: it is exact.
+    noise_sd: Callable[[Array], float] | None = None
 
     @property
     def dimension(self) -> int:

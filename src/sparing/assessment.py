@@ -34,7 +34,12 @@ from sparing.stopping import (
     reliability,
     warm_up_is_over,
 )
-from sparing.training_data import joining_values, trimmed_indices, working_values
+from sparing.training_data import (
+    joining_values,
+    known_noise_variance,
+    trimmed_indices,
+    working_values,
+)
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.whitening import change_of_coordinates
 
@@ -85,7 +90,9 @@ def complete_iteration(
         n_held_out=len(residuals),
         held_out_squares=float(residuals @ residuals),
         posterior_error=posterior_error,
-        noise_sd=math.sqrt(observation_variance(solution.gp)),
+        noise_sd=math.sqrt(
+            observation_variance(solution.gp) + solution.gp.training.typical_noise_variance
+        ),
         jitter=float(np.max(solution.gp.jitter)),
         features=features,
         warm_up=state.warm_up,
@@ -202,7 +209,7 @@ def held_out_residuals(
         return np.empty(0)
     gp = state.solution.gp
     inputs, values = joining_values(draws, state.transform, gp.training)
-    return standardised_residuals(gp, inputs, values)
+    return standardised_residuals(gp, inputs, values, known_noise_variance(draws))
 
 
 def calibration(state: State, residuals: Array, settings: Settings) -> Calibration:

@@ -46,10 +46,12 @@ def observation_variance(gp: GaussianProcess) -> float:
     return float(np.exp(2.0 * gp.hyperparameters[:, Layout(gp.dimension).log_noise_sd]).mean())
 
 
-def standardised_residuals(gp: GaussianProcess, inputs: Array, values: Array) -> Array:
-    """z of evaluations the surrogate has not seen: (m,)."""
+def standardised_residuals(
+    gp: GaussianProcess, inputs: Array, values: Array, known_noise: Array | float = 0.0
+) -> Array:
+    """z of evaluations the surrogate has not seen, (m,); known_noise: variances, (m,)."""
     mean, variance = predict(gp, inputs)
-    z = (values - mean) / np.sqrt(variance + observation_variance(gp))
+    z = (values - mean) / np.sqrt(variance + observation_variance(gp) + known_noise)
     return np.clip(z, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
 
 

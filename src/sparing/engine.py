@@ -112,7 +112,8 @@ class Engine:
     def _with_pending(self, surrogate: GaussianProcess | None) -> GaussianProcess | None:
         if surrogate is not None:
             for proposal in self.pending.values():
-                surrogate = self._fantasise(surrogate, proposal.x)
+                noise_variance = surrogate.training.typical_noise_variance
+                surrogate = self._fantasise(surrogate, proposal.x, noise_variance)
         return surrogate
 
     def _absorb(self, surrogate: GaussianProcess, entry: Evaluation) -> GaussianProcess:
@@ -120,13 +121,15 @@ class Engine:
         if not entry.usable:
             return self._fantasise(surrogate, entry.x)
         inputs, values = joining_values([entry], self.state.transform, surrogate.training)
-        return append_point(surrogate, inputs[0], float(values[0]))
+        return append_point(surrogate, inputs[0], float(values[0]), entry.noise_sd**2)
 
-    def _fantasise(self, surrogate: GaussianProcess, x: Array) -> GaussianProcess:
+    def _fantasise(
+        self, surrogate: GaussianProcess, x: Array, noise_variance: float = 0.0
+    ) -> GaussianProcess:
         """Pretend the value at x is the surrogate's mean: only the variance changes."""
         u = self.state.transform.to_working(x[None, :])
         mean, _ = predict(surrogate, u)
-        return append_point(surrogate, u[0], float(mean[0]))
+        return append_point(surrogate, u[0], float(mean[0]), noise_variance)
 
     def _draw_design(self, extension: int) -> Array:
         design = self.settings.initial_design

@@ -59,7 +59,8 @@ class Proposal:
 class Evaluation:
     """One evaluation of the target: ``x`` (D,) in the user's coordinates, and what it gave.
 
-    ``value`` is the log joint density; NaN when there is none, -inf out of support.
+    ``value`` is the log joint density; NaN when there is none, -inf out of support. ``noise_sd``
+    is the standard deviation of its noise as the target gave it, 0 for an exact value.
     ``duration`` is in seconds, ``started`` and ``ended`` are Unix times (NaN when the caller did
     not time it). ``identifier`` is that of the proposal it answers, None for a point the user
     evaluated on their own.
@@ -82,6 +83,7 @@ class Evaluation:
     started: float = math.nan
     ended: float = math.nan
     worker: str = ""
+    noise_sd: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", read_only(self.x))

@@ -123,5 +123,6 @@ def tell_known(pooled: Inference, known: Sequence[Evaluation]) -> None:
                 started=entry.started,
                 ended=entry.ended,
                 worker=entry.worker,
+                noise_sd=entry.noise_sd,
             ),
         )

@@ -162,6 +162,7 @@ class Inference:
         point: Proposal | ArrayLike,
         value: float | None = None,
         *,
+        noise_sd: float = 0.0,
         error: str | BaseException | None = None,
         duration: float = math.nan,
     ) -> Evaluation:
@@ -169,8 +170,9 @@ class Inference:
 
         ``point`` is a proposal of ``ask``, in any order and at any time, or a point (D,) that you
         evaluated on your own. The value is the log joint (log likelihood plus log prior when the
-        problem has a prior): what ``problem.log_joint(x)`` returns. May refit the model, which
-        takes a while.
+        problem has a prior): what ``problem.log_joint(x)`` returns. ``noise_sd`` is the standard
+        deviation of its noise, for a value that is an estimate. May refit the model, which takes a
+        while.
 
         >>> run = sparing.Inference(problem, seed=1)
         >>> first, second = run.ask(2)
@@ -186,9 +188,17 @@ class Inference:
         elif value is None:
             raise ValueError("tell() needs the value of the log joint, or error=")
         else:
+            if not 0.0 <= noise_sd < math.inf:
+                raise ValueError(f"noise_sd must be finite and not negative, got {noise_sd!r}")
             status, message = classify(float(value))
             number = {Status.OK: float(value), Status.OUT_OF_SUPPORT: -math.inf}.get(status)
-            outcome = Outcome(math.nan if number is None else number, status, duration, message)
+            outcome = Outcome(
+                math.nan if number is None else number,
+                status,
+                duration,
+                message,
+                noise_sd=float(noise_sd) if status is Status.OK else 0.0,
+            )
         return self.tell_outcome(point, outcome)
 
     def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
@@ -214,6 +224,7 @@ class Inference:
             started=outcome.started,
             ended=outcome.ended,
             worker=outcome.worker,
+            noise_sd=outcome.noise_sd,
         )
         n_iterations = len(self.history)
         self.store.append_result(entry)

@@ -31,6 +31,7 @@ from sparing.problem_checks import (
     read,
 )
 from sparing.user_values import (
+    estimated_log_value,
     format_interval,
     function_name,
     log_value,
@@ -163,12 +164,22 @@ class Problem:
         >>> problem.log_joint([1.2, -0.3])
         -0.5
         """
+        return self.estimated_log_joint(x)[0]
+
+    def estimated_log_joint(self, x: ArrayLike) -> tuple[float, float]:
+        """Log joint at one point, and the standard deviation of its noise (0 when exact).
+
+        >>> noisy = sparing.Problem(lambda x: (-0.5, 0.1), -1.0, 1.0)
+        >>> noisy.estimated_log_joint([0.3])
+        (-0.5, 0.1)
+        """
         point = self._point(x)
         log_prior = self._log_prior(point)
         if log_prior == -np.inf:
-            return -np.inf
+            return -np.inf, 0.0
         try:
-            return log_value(self.log_density(point.copy())) + log_prior
+            value, noise_sd = estimated_log_value(self.log_density(point.copy()))
+            return value + log_prior, noise_sd
         except InvalidValueError as error:
             raise InvalidValueError(f"log_density {error}, at {self._format(point)}") from None
 

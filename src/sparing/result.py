@@ -110,7 +110,7 @@ class Result(RunRecord):
         Needs ``sparing[pandas]``.
 
         >>> result.evaluations_dataframe().columns.tolist()[:5]
-        ['slope', 'offset', 'value', 'status', 'duration']
+        ['slope', 'offset', 'value', 'noise_sd', 'status', 'duration']
         """
         from sparing.integrations.pandas import evaluations_dataframe
 

@@ -65,6 +65,11 @@ def working_values(
     return inputs, values
 
 
+def known_noise_variance(evaluations: Sequence[Evaluation]) -> Array:
+    """Variance of each value's noise as the target gave it: (n,)."""
+    return np.array([entry.noise_sd for entry in evaluations]) ** 2
+
+
 def training_set(
     evaluations: Sequence[Evaluation],
     transform: ParameterTransform,
@@ -77,13 +82,14 @@ def training_set(
     """
     usable = [entry for entry in evaluations if entry.usable]
     inputs, values = working_values(usable, transform)
-    noise_variance = np.zeros(len(values))
+    known = known_noise_variance(usable)
+    noise_variance = known
     limit = math.inf
     if deep_values is not None:
         maximum = float(np.max(values))
         limit = deep_values.limit(values, transform.dimension)
         values = compressed(values, maximum, limit)
-        noise_variance = deep_values.noise_variance(maximum - values, limit)
+        noise_variance = known + deep_values.noise_variance(maximum - values, limit)
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
     if outside:
         u = transform.to_working(np.array([entry.x for entry in outside]))
@@ -91,7 +97,7 @@ def training_set(
         inputs = np.vstack([inputs, u])
         values = np.concatenate([values, stand_ins])
         noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
-    return TrainingSet(inputs, values, noise_variance, limit)
+    return TrainingSet(inputs, values, noise_variance, limit, float(np.median(known)))
 
 
 # Outside the support the log density is minus infinity, which no smooth surrogate can follow. A

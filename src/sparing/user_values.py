@@ -1,7 +1,7 @@
 """Reading values that come from the user's side, and naming them in messages.
 
 bounds, x0    numbers in any container: scalars, lists, tuples, arrays, with None for "no bound"
-log values    what a log density or log prior returned
+log values    what a log density or log prior returned, noise included
 """
 
 from __future__ import annotations
@@ -65,6 +65,26 @@ def log_value(value: object) -> float:
     if np.isnan(number) or number == np.inf:
         raise InvalidValueError(f"returned {number}, which is not a log density")
     return number
+
+
+def estimated_log_value(value: object) -> tuple[float, float]:
+    """What a log density returned as (value, standard deviation of its noise).
+
+    An exact one is a single number; an estimate is a tuple of two. InvalidValueError otherwise.
+    """
+    if not (isinstance(value, tuple) and len(value) == 2):
+        return log_value(value), 0.0
+    number = log_value(value[0])
+    try:
+        noise_sd = log_value(value[1])
+    except InvalidValueError:
+        noise_sd = -np.inf
+    if not 0.0 <= noise_sd < np.inf:
+        raise InvalidValueError(
+            f"returned {short_text(value[1])} as the standard deviation of its noise, which must "
+            "be a finite number and not negative"
+        )
+    return number, noise_sd
 
 
 def format_interval(low: float, high: float) -> str:

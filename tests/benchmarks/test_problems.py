@@ -213,3 +213,21 @@ def test_noise_is_normal_repeats_and_leaves_the_answers():
     assert np.mean(noise) == pytest.approx(0.0, abs=0.04)
     assert np.std(noise) == pytest.approx(0.5, rel=0.06)
     assert noisy.log_joint(points[0]) == noisy.log_joint(points[0].copy())
+    assert exact.noise_sd is None
+    assert noisy.noise_sd(points[0]) == 0.5
+
+
+def test_uneven_noise_is_larger_further_out_and_of_its_size_on_average():
+    exact, noisy = load_problem("student-2-g1", None), load_problem("student-2-g1+uneven0.5", None)
+    mean, covariance = exact.posterior_mean, exact.posterior_covariance
+    points = np.random.default_rng(1).multivariate_normal(mean, covariance, size=4000)
+    noise = np.array([noisy.log_joint(x) - exact.log_joint(x) for x in points])
+    sds = np.array([noisy.noise_sd(x) for x in points])
+    assert np.std(noise / sds) == pytest.approx(1.0, rel=0.04)
+    assert np.sqrt(np.mean(noise**2)) == pytest.approx(0.5, rel=0.06)
+    assert (
+        noisy.noise_sd(mean)
+        < 0.36
+        < 0.7
+        < noisy.noise_sd(mean + 2.0 * np.sqrt(np.diag(covariance)))
+    )

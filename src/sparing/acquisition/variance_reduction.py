@@ -58,7 +58,7 @@ class IntegratedVarianceReduction:
             covariance -= rows @ self.weights[s]  # C(x, s), (m, r)
             half = multiply_lower_rows(gp.inverse_cholesky[s], rows)
             variance = sample.output_scale**2 - np.einsum("mn,mn->m", half, half)
-            noise = sample.noise_sd**2
+            noise = sample.noise_sd**2 + gp.training.typical_noise_variance
             drop = np.einsum("mr,mr->m", covariance, covariance) / covariance.shape[1]
             total += drop / (np.maximum(variance, 0.0) + noise)
         return np.log(np.maximum(total / gp.n_samples, np.finfo(float).tiny))

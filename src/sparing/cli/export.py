@@ -16,7 +16,9 @@ from sparing.integrations.columns import column_names
 from sparing.result import Result
 from sparing.store.files import explained_errors, write_durably
 
-EVALUATION_COLUMNS = ("index", "status", "log_joint", "seconds", "started", "worker", "message")
+EVALUATION_COLUMNS = (
+    *("index", "status", "log_joint", "noise_sd", "seconds", "started", "worker", "message"),
+)
 SAMPLE_COLUMNS = ("log_density",)
 
 
@@ -77,7 +79,10 @@ def export(options: argparse.Namespace) -> ExitCode:
 def evaluations_csv(result: Result) -> str:
     """One row per evaluation, in order; numbers with the digits that read back exactly."""
     rows = (
-        (e.index, e.status, e.value, e.duration, e.started, e.worker, e.message, *e.x.tolist())
+        (
+            *(e.index, e.status, e.value, e.noise_sd, e.duration, e.started, e.worker, e.message),
+            *e.x.tolist(),
+        )
         for e in result.evaluations
     )
     names = column_names(result.problem.names, EVALUATION_COLUMNS)

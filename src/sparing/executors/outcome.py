@@ -53,6 +53,7 @@ class Outcome:
     started    Unix time, as is ``ended``
     worker     ``host:pid`` of the process that called the target; empty when it left no word
     kind       of a failure; None when there is a value
+    noise_sd   standard deviation of the value's noise; 0 when it is exact
 
     >>> from sparing.executors import Outcome
     >>> outcome = Outcome(value=-1.5, status=sparing.Status.OK, duration=0.2)
@@ -70,9 +71,10 @@ class Outcome:
     ended: float = math.nan
     worker: str = ""
     kind: FailureKind | None = None
+    noise_sd: float = 0.0
 
 
-_NUMBERS = ("value", "duration", "started", "ended")
+_NUMBERS = ("value", "duration", "started", "ended", "noise_sd")
 _TEXTS = ("message", "traceback", "worker")
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 # What a value has to be for each status, in words and as a test.

@@ -49,9 +49,9 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
     (-0.5, <Status.OK: 'ok'>)
     """
     started, clock = time.time(), time.perf_counter()
-    value, kind, trace = math.nan, None, ""
+    value, noise_sd, kind, trace = math.nan, 0.0, None, ""
     try:
-        value = problem.log_joint(x)
+        value, noise_sd = problem.estimated_log_joint(x)
         status, message = classify(value)
     except InvalidValueError as error:
         status, message, kind = Status.FAILED, _text(error), FailureKind.INVALID_VALUE
@@ -72,6 +72,7 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
         ended=time.time(),
         worker=worker_name(),
         kind=kind,
+        noise_sd=noise_sd if status is Status.OK else 0.0,
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sparing.run_record import RunRecord
 
-EVALUATION_COLUMNS = ("value", "status", "duration")
+EVALUATION_COLUMNS = ("value", "noise_sd", "status", "duration")
 
 
 def column_names(names: Iterable[str], reserved: Iterable[str]) -> list[str]:
@@ -42,6 +42,7 @@ def evaluation_columns(run: RunRecord, reserved: Iterable[str] = ()) -> dict[str
     points = np.array([entry.x for entry in run.evaluations]).reshape(run.n_evaluations, len(names))
     return dict(zip(names, points.T, strict=True)) | {
         "value": np.array([entry.value for entry in run.evaluations], dtype=np.float64),
+        "noise_sd": np.array([entry.noise_sd for entry in run.evaluations], dtype=np.float64),
         "status": np.array([str(entry.status) for entry in run.evaluations], dtype=np.str_),
         "duration": np.array([entry.duration for entry in run.evaluations], dtype=np.float64),
     }

@@ -180,6 +180,10 @@ class Members:
         """A float."""
         return _number(self.take(name), name)
 
+    def optional_number(self, name: str, default: float) -> float:
+        """A float, or the default when it is not there."""
+        return self.number(name) if name in self._left else default
+
     def numbers(self, name: str) -> list[float]:
         """A list of at least one float."""
         values = self.take(name)

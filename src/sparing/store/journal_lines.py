@@ -34,6 +34,8 @@ def encode_line(sequence: int, event: Event) -> bytes:
             "ended": encode_number(float(event.ended)),
             "worker": event.worker,
         }
+        if event.noise_sd:  # an exact value needs no word about it
+            members["noise_sd"] = encode_number(float(event.noise_sd))
     return encode(members) + b"\n"
 
 
@@ -72,4 +74,5 @@ def _evaluation(members: Members) -> Evaluation:
         started=members.number("started"),
         ended=members.number("ended"),
         worker=members.text("worker"),
+        noise_sd=members.optional_number("noise_sd", 0.0),
     )

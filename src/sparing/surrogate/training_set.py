@@ -19,13 +19,14 @@ class TrainingSet:
     """Inputs (n, D), values (n,) and known noise variance per point (n,); none given: zeros.
 
     ``depth_limit``: how far below the maximum values are still what was measured; what lies deeper
-    was compressed (training_data.py).
+    was compressed (training_data.py). ``typical_noise_variance``: that of a value yet to come.
     """
 
     inputs: Array
     values: Array
     noise_variance: Array = field(default_factory=lambda: np.zeros(0))
     depth_limit: float = math.inf
+    typical_noise_variance: float = 0.0
 
     def __post_init__(self) -> None:
         inputs = np.ascontiguousarray(self.inputs, dtype=np.float64)
@@ -67,4 +68,5 @@ class TrainingSet:
             np.append(self.values, y),
             np.append(self.noise_variance, noise_variance),
             self.depth_limit,
+            self.typical_noise_variance,
         )

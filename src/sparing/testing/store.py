@@ -70,6 +70,7 @@ def example_events() -> tuple[Event, ...]:
         Evaluation(2, value=-math.inf, status=Status.OUT_OF_SUPPORT, **result),
         Evaluation(3, value=nan, status=Status.TIMED_OUT, identifier=2**53, **result),
         Evaluation(4, value=nan, status=Status.ABANDONED, identifier=1, **result),
+        Evaluation(5, value=-2 / 7, status=Status.OK, noise_sd=1 / 3, **result),
     )
 
 
@@ -93,7 +94,7 @@ def _bits(event: Event) -> tuple[object, ...]:
     kept = (type(event).__name__, event.identifier, event.x.shape, event.x.tobytes())
     if isinstance(event, Intent):
         return kept
-    numbers = np.array([event.value, event.duration, event.started, event.ended])
+    numbers = np.array([event.value, event.duration, event.started, event.ended, event.noise_sd])
     numbers[np.isnan(numbers)] = math.nan  # whatever its payload
     texts = (event.message, event.traceback, event.worker)
     return (*kept, event.index, event.status, numbers.tobytes(), *texts)
