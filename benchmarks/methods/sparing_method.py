@@ -134,13 +134,12 @@ VARIANTS: dict[str, Callable[[Any], Any]] = {
     "sparing-paper-design": with_paper("initial_design"),
 }
 
+_SETTINGS = {
+    **{name: {"variant": variant} for name, variant in VARIANTS.items()},
+    "sparing-told-noise": {"variant": default, "told_noise": True},
+}
+
 SPARING_METHODS = tuple(
-    Method(name, Environment.PROJECT, partial(run_sparing, variant=variant))
-    for name, variant in VARIANTS.items()
-) + (
-    Method(
-        "sparing-told-noise",
-        Environment.PROJECT,
-        partial(run_sparing, variant=default, told_noise=True),
-    ),
+    Method(name, Environment.PROJECT, partial(run_sparing, **options))
+    for name, options in _SETTINGS.items()
 )

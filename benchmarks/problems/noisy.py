@@ -4,8 +4,8 @@ The noise at a point is a function of the point alone, so that runs repeat exact
 that two points, however close, have nothing to do with each other.
 
     even      sd everywhere
-    uneven    sd times sqrt(1/2 + d^2 / 2), d the distance from the posterior's mean in its sds, each
-              counted 1 / sqrt(D): small in the middle, large in the tails, sd on average
+    uneven    sd sqrt(1/2 + d^2 / 2), d^2 the mean over coordinates of the squared distance from the
+              posterior's mean in its sds: small in the middle, large in the tails
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EvenNoise:
 
     sd: float
 
-    def __call__(self, x: Array) -> float:
+    def __call__(self, x: Array) -> float:  # noqa: ARG002 - it is the same everywhere
         return self.sd
 
 
