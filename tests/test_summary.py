@@ -178,6 +178,16 @@ def test_noise(sd, light):
     assert light_of(with_last(converged(), noise_sd=sd), Topic.NOISE) is light
 
 
+@pytest.mark.parametrize(("sd", "light"), [(0.5, Light.GREEN), (3.0, Light.RED)])
+def test_noise_that_was_told(sd, light):
+    result = with_last(converged(), noise_sd=sd)
+    told = tuple(replace(entry, noise_sd=sd) for entry in result.evaluations)
+    result = replace(result, evaluations=told)
+    assert light_of(result, Topic.NOISE) is light
+    (check,) = [check for check in check_run(result) if check.topic is Topic.NOISE]
+    assert "as it says itself" in check.finding
+
+
 @pytest.mark.parametrize(
     ("k", "light"),
     [

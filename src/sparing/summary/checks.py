@@ -180,12 +180,15 @@ def _noise(record: RunRecord) -> Check:
     sd = record.history[-1].noise_sd
     if sd <= LARGEST_EXACT_NOISE:
         return Check(Topic.NOISE, Light.GREEN, "yes: its values lie on a smooth surface")
+    better = "more evaluations or better estimates make the result more precise"
+    if any(entry.noise_sd > 0.0 for entry in record.evaluations):
+        finding = f"no, as it says itself: noise of some {sd:.2g} nats was allowed for"
+        if sd <= LARGEST_FAIR_NOISE:
+            return Check(Topic.NOISE, Light.GREEN, finding)
+        return Check(Topic.NOISE, Light.RED, finding, (better,))
     finding = f"its values scatter about a smooth surface by some {sd:.2g} nats"
-    advice = (
-        "if your log density is no estimate, look for what makes it rough (tolerances of a solver, "
-        "random numbers)",
-        "if it is one, more evaluations or better estimates make the result more precise",
-    )
+    rough = "look for what makes it rough (tolerances of a solver, random numbers)"
+    advice = f"if your log density is no estimate, {rough}", f"if it is one, {better}"
     light = Light.AMBER if sd <= LARGEST_FAIR_NOISE else Light.RED
     return Check(Topic.NOISE, light, finding, advice)
 
@@ -195,7 +198,7 @@ def _weights(record: RunRecord) -> Check | None:
     if math.isnan(k):
         return None
     if k == -math.inf:
-        return Check(Topic.WEIGHTS, Light.GREEN, "yes: the importance weights are all equal")
+        return Check(Topic.WEIGHTS, Light.GREEN, "yes: no importance weight stands out")
     finding = f"the Pareto shape of the importance weights is {k:.2f}"
     if k <= LARGEST_GOOD_K:
         return Check(Topic.WEIGHTS, Light.GREEN, f"yes: {finding}")
