@@ -24,7 +24,7 @@ LAYERS = {
     "L5 iteration": "settings posterior state step assessment final executors engine "
     "run_progress progress several_progress",
     "L5 account": "run_record summary plots report integrations",
-    "L5 run": "result serialisation inference agreement diagnose several_runs run_loop "
+    "L5 run": "result serialisation run_opening inference agreement diagnose several_runs run_loop "
     "independent_runs run_plan driver",
     "L6 surface": "cli demo live testing __main__ __init__ "
     "stored_run comparison calibration predictive",
