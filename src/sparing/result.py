@@ -109,7 +109,7 @@ class Result(RunRecord):
 
         Needs ``sparing[pandas]``.
 
-        >>> result.evaluations_dataframe().columns.tolist()[:5]
+        >>> result.evaluations_dataframe().columns.tolist()[:6]
         ['slope', 'offset', 'value', 'noise_sd', 'status', 'duration']
         """
         from sparing.integrations.pandas import evaluations_dataframe
