@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -48,19 +49,30 @@ def run_pyvbmc(
     seed: int,
     budget: int,
     clock: LibraryClock,
+    *,
+    told_noise: bool = False,
 ) -> Estimate:
-    """One run of PyVBMC with its default options."""
+    """One run of PyVBMC with its default options, or told how noisy the values are."""
     from pyvbmc import VBMC  # pyright: ignore[reportMissingImports]
+
+    noise_sd = problem.noise_sd
+
+    def estimate(x: Array) -> tuple[float, float]:
+        return log_joint(x), 0.0 if noise_sd is None else noise_sd(np.ravel(x))
 
     with clock:
         vbmc = VBMC(
-            log_joint,
+            estimate if told_noise else log_joint,
             x0[None],
             lower_bounds=problem.lower[None],
             upper_bounds=problem.upper[None],
             plausible_lower_bounds=problem.plausible_lower[None],
             plausible_upper_bounds=problem.plausible_upper[None],
-            options={"max_fun_evals": budget, "display": "off"},
+            options={
+                "max_fun_evals": budget,
+                "display": "off",
+                "specify_target_noise": told_noise,
+            },
             seed=seed,
         )
         posterior, results = vbmc.optimize()
@@ -91,4 +103,7 @@ def _moments(posterior, n_samples: int) -> tuple[Array, Array]:
     return np.asarray(mean).ravel(), np.atleast_2d(covariance)
 
 
-PYVBMC = Method("pyvbmc", Environment.PYVBMC, run_pyvbmc)
+PYVBMC_METHODS = (
+    Method("pyvbmc", Environment.PYVBMC, run_pyvbmc),
+    Method("pyvbmc-told-noise", Environment.PYVBMC, partial(run_pyvbmc, told_noise=True)),
+)
