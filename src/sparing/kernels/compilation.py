@@ -11,8 +11,10 @@ last bits. Store in one loop, sum in the next (`tests/kernels/test_summation_ord
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -34,11 +36,32 @@ def kernel(function: Kernel) -> Kernel:
     """Compile lazily with the disk cache; without it where no place is writable."""
     try:
         compiled: Any = numba.njit(cache=True, **OPTIONS)(function)
+        _stamp(compiled)
     except RuntimeError as problem:  # Numba found neither __pycache__ nor a user cache writable
         logger.debug("kernel cache unavailable: %s", problem)
         compiled = numba.njit(**OPTIONS)(function)
     _kernels.append(compiled)
     return compiled
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """Of everything that decides what a kernel compiles to: all kernels' text, these options."""
+    digest = hashlib.sha256(repr(sorted(OPTIONS["fastmath"])).encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _stamp(compiled: Any) -> None:
+    """Make the cached code outdated as soon as any kernel's file changes.
+
+    Numba looks at the kernel's own file alone, and what is inlined from another one would stay as
+    it was compiled once.
+    """
+    cache_file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if hasattr(cache_file, "_source_stamp"):  # private, so another Numba may not have it
+        cache_file._source_stamp = _fingerprint()
 
 
 def inline(function: Kernel) -> Kernel:

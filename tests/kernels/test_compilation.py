@@ -1,0 +1,38 @@
+"""Cached code never outlives the text it was compiled from."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sparing.kernels import compilation
+from sparing.kernels.compilation import registered
+
+FOLDER = Path(compilation.__file__).parent
+
+
+@pytest.mark.parametrize("changed", sorted(path.name for path in FOLDER.glob("*.py")))
+def test_a_change_in_any_kernel_file_outdates_all_cached_code(tmp_path, monkeypatch, changed):
+    folder = shutil.copytree(FOLDER, tmp_path / "kernels")
+    monkeypatch.setattr(compilation, "__file__", str(folder / "compilation.py"))
+    fingerprint = compilation._fingerprint.__wrapped__
+    before = fingerprint()
+    assert before == compilation._fingerprint()
+    with (folder / changed).open("a") as file:
+        file.write("# another line\n")
+    assert fingerprint() != before
+
+
+def test_options_are_part_of_it(monkeypatch):
+    fingerprint = compilation._fingerprint.__wrapped__
+    before = fingerprint()
+    monkeypatch.setitem(compilation.OPTIONS, "fastmath", {"contract"})
+    assert fingerprint() != before
+
+
+def test_numba_looks_at_the_stamp():
+    """Its name is private: this fails where another Numba calls it otherwise."""
+    kernels = registered()
+    assert kernels
+    for compiled in kernels:
+        assert compiled._cache._cache_file._source_stamp == compilation._fingerprint()
