@@ -10,6 +10,7 @@ from sparing.errors import InvalidValueError
 from sparing.evaluation_log import Evaluation, Status
 from sparing.executors import evaluate
 from sparing.independent_runs import tell_known
+from sparing.parameter_transform import ParameterTransform
 from sparing.store.journal_lines import decode_line, encode_line
 from sparing.training_data import DeepValues, training_set
 
@@ -75,6 +76,18 @@ def test_a_resumed_run_ends_as_one_that_was_not_stopped(tmp_path):
     np.testing.assert_array_equal(halves.posterior.mean, whole.posterior.mean)
 
 
+def test_points_asked_for_together_are_those_asked_for_one_by_one():
+    """A point that is pending and one that is about to be are expected to be as noisy."""
+    runs = [sparing.Inference(make_problem(), seed=3) for _ in range(2)]
+    for run in runs:
+        for proposal in run.ask(10):
+            value, noise_sd = run.problem.estimated_log_joint(proposal.x)
+            run.tell(proposal, value, noise_sd=noise_sd)
+    together = [proposal.x for proposal in runs[0].ask(4)]
+    one_by_one = [runs[1].ask(1)[0].x for _ in range(4)]
+    np.testing.assert_array_equal(together, one_by_one)
+
+
 def test_noise_is_told_with_a_value():
     run = sparing.Inference(make_problem(), seed=1)
     entry = run.tell([0.5, 0.5], -2.0, noise_sd=0.7)
@@ -124,8 +137,7 @@ def test_the_surrogate_is_trained_with_it(deep_values):
         Evaluation(i, np.array([0.1 * i, 0.0]), -float(i), Status.OK, 0.0, noise_sd=0.2 * i)
         for i in range(5)
     ]
-    transform = sparing.Inference(problem)._engine.state.transform
-    training = training_set(evaluations, transform, deep_values)
+    training = training_set(evaluations, ParameterTransform.from_problem(problem), deep_values)
     np.testing.assert_allclose(training.noise_variance, (0.2 * np.arange(5)) ** 2)
     assert training.typical_noise_variance == pytest.approx(0.16)
     assert training.with_point(np.zeros(2), 0.0).typical_noise_variance == pytest.approx(0.16)

@@ -55,14 +55,9 @@ def run_pyvbmc(
     """One run of PyVBMC with its default options, or told how noisy the values are."""
     from pyvbmc import VBMC  # pyright: ignore[reportMissingImports]
 
-    noise_sd = problem.noise_sd
-
-    def estimate(x: Array) -> tuple[float, float]:
-        return log_joint(x), 0.0 if noise_sd is None else noise_sd(np.ravel(x))
-
     with clock:
         vbmc = VBMC(
-            estimate if told_noise else log_joint,
+            problem.telling_noise(log_joint) if told_noise else log_joint,
             x0[None],
             lower_bounds=problem.lower[None],
             upper_bounds=problem.upper[None],

@@ -44,15 +44,10 @@ def run_sparing(
         error = info.log_evidence_sd
         snapshots.append(Snapshot(info.n_evaluations, info.log_evidence, *moments, error))
 
-    noise_sd = problem.noise_sd
-
-    def estimate(x: Array) -> tuple[float, float]:
-        return log_joint(x), 0.0 if noise_sd is None else noise_sd(x)
-
     with clock:
         result = sparing.infer(
             sparing.Problem(
-                estimate if told_noise else log_joint,
+                problem.telling_noise(log_joint) if told_noise else log_joint,
                 problem.plausible_lower,
                 problem.plausible_upper,
                 problem.lower,
@@ -101,7 +96,8 @@ def paper_uncertainty(sparing: Any) -> Any:
 def paper_guided(sparing: Any) -> Any:
     """VBMC-P whose fits may start at good points and stay near the data.
 
-    The paper has neither; of its neuronal cells VBMC-P then solves most (docs/benchmarks.md).
+    The paper has neither, nor a bound of the mean function's scale; of its neuronal cells VBMC-P
+    then solves most (docs/benchmarks.md).
     """
     paper, default = sparing.Settings.paper(), sparing.Settings()
     taken = ("mean_stiffness", "scale_stiffness", "weight_pressure")
@@ -151,12 +147,12 @@ VARIANTS: dict[str, Callable[[Any], Any]] = {
     "sparing-paper-design": with_paper("initial_design"),
 }
 
-_SETTINGS = {
+_OPTIONS = {
     **{name: {"variant": variant} for name, variant in VARIANTS.items()},
     "sparing-told-noise": {"variant": default, "told_noise": True},
 }
 
 SPARING_METHODS = tuple(
     Method(name, Environment.PROJECT, partial(run_sparing, **options))
-    for name, options in _SETTINGS.items()
+    for name, options in _OPTIONS.items()
 )

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import cumulative_trapezoid
 
 Array = NDArray[np.float64]
+NoisyValue = tuple[float, float]  # a value and the standard deviation of its noise
 
 # Separates the starting points from the streams methods derive from the same seed; without it
 # a method's first uniform draws would repeat x0.
@@ -146,6 +147,15 @@ class BenchmarkProblem:
         if log_prior == -np.inf:
             return log_prior
         return self.log_likelihood(point) + log_prior
+
+    def telling_noise(self, log_joint: Callable[[Array], float]) -> Callable[[Array], NoisyValue]:
+        """The log joint with the standard deviation of its noise beside it."""
+        noise_sd = self.noise_sd
+
+        def estimate(x: Array) -> NoisyValue:
+            return log_joint(x), 0.0 if noise_sd is None else noise_sd(np.ravel(x))
+
+        return estimate
 
     def starting_point(self, seed: int) -> Array:
         """Uniform in the plausible box (Section 4, "Procedure"), the same for every method."""

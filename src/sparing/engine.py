@@ -89,7 +89,7 @@ class Engine:
             yield x
             if surrogate is not None:
                 with self._phase("active sampling"):
-                    surrogate = self._fantasise(surrogate, x)
+                    surrogate = self._expect(surrogate, x)
 
     def _next_point(self, surrogate: GaussianProcess | None) -> Array:
         identifier = self._n_proposed
@@ -112,9 +112,12 @@ class Engine:
     def _with_pending(self, surrogate: GaussianProcess | None) -> GaussianProcess | None:
         if surrogate is not None:
             for proposal in self.pending.values():
-                noise_variance = surrogate.training.typical_noise_variance
-                surrogate = self._fantasise(surrogate, proposal.x, noise_variance)
+                surrogate = self._expect(surrogate, proposal.x)
         return surrogate
+
+    def _expect(self, surrogate: GaussianProcess, x: Array) -> GaussianProcess:
+        """The surrogate that counts on a value at x, as noisy as the others."""
+        return self._fantasise(surrogate, x, surrogate.training.typical_noise_variance)
 
     def _absorb(self, surrogate: GaussianProcess, entry: Evaluation) -> GaussianProcess:
         """Rank-one update (Algorithm 1, line 13); a failure only lowers the variance there."""

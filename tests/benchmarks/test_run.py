@@ -49,7 +49,7 @@ def test_a_campaign_records_the_errors_of_every_run(tmp_path, stub_library):
         assert len(row["library_cpu_before"]) == 400
         assert row["library_cpu_before"] == sorted(row["library_cpu_before"])
         assert row["library_cpu_before"][-1] <= row["library_cpu_seconds"]
-        assert 10 < row["peak_memory_mb"] < 10_000  # a fork counts what its parent had
+        assert 10 < row["peak_memory_mb"] < 1000
     assert len(lines) == 5 and "left" in lines[-1]
 
 

@@ -23,16 +23,9 @@ def test_a_change_in_any_kernel_file_outdates_all_cached_code(tmp_path, monkeypa
     assert fingerprint() != before
 
 
-def test_options_are_part_of_it(monkeypatch):
-    fingerprint = compilation._fingerprint.__wrapped__
-    before = fingerprint()
-    monkeypatch.setitem(compilation.OPTIONS, "fastmath", {"contract"})
-    assert fingerprint() != before
-
-
 def test_numba_looks_at_the_stamp():
     """Its name is private: this fails where another Numba calls it otherwise."""
     kernels = registered()
     assert kernels
     for compiled in kernels:
-        assert compiled._cache._cache_file._source_stamp == compilation._fingerprint()
+        assert compiled._cache._cache_file._source_stamp[-1] == compilation._fingerprint()

@@ -46,8 +46,8 @@ def kernel(function: Kernel) -> Kernel:
 
 @functools.cache
 def _fingerprint() -> str:
-    """Of everything that decides what a kernel compiles to: all kernels' text, these options."""
-    digest = hashlib.sha256(repr(sorted(OPTIONS["fastmath"])).encode())
+    """Of what decides what a kernel compiles to: the text of all kernels and of this module."""
+    digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -61,7 +61,7 @@ def _stamp(compiled: Any) -> None:
     """
     cache_file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):  # private, so another Numba may not have it
-        cache_file._source_stamp = _fingerprint()
+        cache_file._source_stamp = (cache_file._source_stamp, _fingerprint())
 
 
 def inline(function: Kernel) -> Kernel:

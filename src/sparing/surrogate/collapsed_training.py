@@ -41,11 +41,11 @@ PERTURBATION = 1.0
 # Average correlation of a point with its nearest below which a kernel counts as joining no two
 # points: 0.5 and more on exact log densities, 0.3 and less where noise was taken for one.
 LEAST_CORRELATION = 0.4
-# Noise sds, in nats, from which an ascent begins then, and by how many nats the kernel must be
-# better: more than the prior charges for noise.
+# Noise sds, in nats, from which an ascent begins then.
 NOISE_SDS = (0.1, 0.5, 2.0)
 # Shortest length scale beside noise, in units of the shortest guess: the points' spread, mostly.
 SHORTEST_WITH_NOISE = 0.3
+# Nats by which such a kernel must be better than noise: more than the prior charges for noise.
 UNJOINED = 15.0
 # Step of the finite differences of the gradient that give H.
 DIFFERENCE_STEP = 1e-3
