@@ -28,7 +28,7 @@ import numpy as np
 
 from benchmarks.killing import kill_at_boundary, killed_child
 from sparing.errors import StoreError, StoreFullError, StoreLockedError
-from sparing.evaluation_log import Evaluation, Status
+from sparing.problem.evaluation_log import Evaluation, Status
 from sparing.store import Event, Intent, RunDirectory, write_spooled_outcome
 from sparing.store.journal_lines import encode_line
 from sparing.testing.store import append_events, assert_same_events

@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 
 import sparing
-from sparing.parameter_transform import ParameterTransform
-from sparing.posterior import Posterior
+from sparing.problem.parameter_transform import ParameterTransform
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.posterior import Posterior
 
 
 def flat(x):

@@ -24,9 +24,9 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 MODULES = {
     "sparing": None,
     "sparing.executors": None,
-    "sparing.live": ("make_server", "watch"),
+    "sparing.live": None,
     "sparing.plots": None,
-    "sparing.priors": ("Prior",),
+    "sparing.problem.priors": ("Prior",),
     "sparing.report": None,
     "sparing.store": None,
     "sparing.summary": None,

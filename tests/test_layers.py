@@ -1,4 +1,4 @@
-"""A module imports lower layers only, and no imports go in circles."""
+"""A folder is a layer: it imports only folders above it in the list of ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -10,27 +10,20 @@ import pytest
 
 import sparing
 
-# From the bottom up; within a layer imports are free as long as they do not go in circles. An
-# entry stands for a module or for a package with everything in it.
-LAYERS = {
-    "L0 foundations": "errors blas_threads random_streams linear_algebra quasi_random "
-    "slice_sampling kernels",
-    "L1 problem": "user_values problem_checks priors problem coordinate_maps parameter_transform",
-    "L2 evaluations": "evaluation_log store",
-    "L3 surrogate": "surrogate",
-    "L3 variational": "variational",
-    "L4 decisions": "acquisition importance evidence posterior_error diagnostics stopping "
-    "whitening training_data",
-    "L5 iteration": "settings posterior state step assessment final executors engine "
-    "run_progress progress several_progress",
-    "L5 account": "run_record summary plots report integrations",
-    "L5 run": "result serialisation run_opening inference agreement diagnose several_runs run_loop "
-    "independent_runs run_plan driver",
-    "L6 surface": "cli demo live testing __main__ __init__ "
-    "stored_run comparison calibration predictive",
-}
-RANKS = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names.split()}
+ARCHITECTURE = Path(__file__).parent.parent / "ARCHITECTURE.md"
 PACKAGE = "sparing"
+# Modules of the root: everyone may import `errors`, nobody the others.
+ROOT = {"errors", "__init__", "__main__", "live"}
+
+
+def folders_in(page: str) -> list[str]:
+    """The folders of the numbered list under "The house", first to last."""
+    section = page.split("## The house", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in section.splitlines() if line[:1].isdigit()]
+    return [row.split("`")[1].rstrip("/") for row in rows]
+
+
+FOLDERS = folders_in(ARCHITECTURE.read_text())
 
 
 def modules_of(root: Path) -> dict[str, Path]:
@@ -42,10 +35,6 @@ def modules_of(root: Path) -> dict[str, Path]:
             parts = parts[:-1]
         modules[".".join(parts)] = path
     return modules
-
-
-def rank_of(module: str) -> int | None:
-    return RANKS.get(module.split(".")[0])
 
 
 def imports_of(module: str, modules: dict[str, Path]) -> set[str]:
@@ -77,12 +66,20 @@ def imports_of(module: str, modules: dict[str, Path]) -> set[str]:
     return found - {module}
 
 
-def violations(root: Path) -> list[str]:
+def rank_of(module: str, folders: list[str]) -> int | None:
+    """The height of a module: errors below the first folder, the rest of the root above all."""
+    folder = module.split(".")[0]
+    if folder in ROOT:
+        return -1 if folder == "errors" else len(folders)
+    return folders.index(folder) if folder in folders else None
+
+
+def violations(root: Path, folders: list[str]) -> list[str]:
     modules = modules_of(root)
     faults = [
-        f"{module} is in no layer: place it in LAYERS of {Path(__file__).name}"
+        f"{module} has no room: put it in a folder of ARCHITECTURE.md"
         for module in modules
-        if rank_of(module) is None
+        if rank_of(module, folders) is None
     ]
     graph = {module: imports_of(module, modules) for module in modules}
     for module, imported in graph.items():
@@ -90,9 +87,9 @@ def violations(root: Path) -> list[str]:
             if other not in modules:
                 faults.append(f"{module} imports {other}, which does not exist")
                 continue
-            own_rank, other_rank = rank_of(module), rank_of(other)
+            own_rank, other_rank = rank_of(module, folders), rank_of(other, folders)
             if own_rank is not None and other_rank is not None and other_rank > own_rank:
-                faults.append(f"{module} imports {other}, which is in a higher layer")
+                faults.append(f"{module} imports {other}, which stands below it in the list")
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -100,9 +97,26 @@ def violations(root: Path) -> list[str]:
     return faults
 
 
-def test_every_module_imports_lower_layers_only():
-    faults = violations(Path(sparing.__file__).parent)
+def test_every_folder_imports_only_folders_above_it():
+    faults = violations(Path(sparing.__file__).parent, FOLDERS)
     assert not faults, "\n".join(faults)
+
+
+def test_every_folder_of_the_page_exists():
+    root = Path(sparing.__file__).parent
+    assert [folder for folder in FOLDERS if (root / folder / "__init__.py").exists()] == FOLDERS
+
+
+def test_tests_stand_where_what_they_test_stands():
+    own = {"benchmarks", "packaging"}
+    tests = {path.parent for path in Path(__file__).parent.rglob("test_*.py")}
+    names = {path.relative_to(Path(__file__).parent).parts for path in tests}
+    strays = {parts[0] for parts in names if parts} - set(FOLDERS) - own
+    assert not strays
+
+
+def test_dir_shows_the_public_names():
+    assert dir(sparing) == sorted([*sparing.__all__, "__version__"])
 
 
 def write_package(root: Path, sources: dict[str, str]) -> Path:
@@ -116,46 +130,40 @@ def write_package(root: Path, sources: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("sources", "expected"),
     [
-        ({"problem.py": "from sparing.errors import X\n", "errors.py": ""}, []),
+        ({"low/a.py": "from sparing.errors import X\n", "errors.py": ""}, []),
         (
-            {"errors.py": "from sparing.problem import Problem\n", "problem.py": ""},
-            ["errors imports problem, which is in a higher layer"],
+            {"errors.py": "from sparing.low.a import X\n", "low/a.py": ""},
+            ["errors imports low.a, which stands below it in the list"],
         ),
         (
-            {"errors.py": "def f():\n    import sparing.problem\n", "problem.py": ""},
-            ["errors imports problem, which is in a higher layer"],
+            {"low/a.py": "def f():\n    import sparing.high.b\n", "high/b.py": ""},
+            ["low.a imports high.b, which stands below it in the list"],
         ),
         (
-            {"errors.py": "from sparing import problem\n", "problem.py": ""},
-            ["errors imports problem, which is in a higher layer"],
+            {"low/a.py": "from sparing import high\n", "high/__init__.py": ""},
+            ["low.a imports high, which stands below it in the list"],
         ),
         (
-            {"kernels/a.py": "from ..problem import Problem\n", "problem.py": ""},
-            ["kernels.a imports problem, which is in a higher layer"],
+            {"low/a.py": "from ..high.b import x\n", "high/b.py": ""},
+            ["low.a imports high.b, which stands below it in the list"],
         ),
-        (
-            {"surrogate/a.py": "from sparing.variational.b import c\n", "variational/b.py": ""},
-            ["surrogate.a imports variational.b, which is in a higher layer"],
-        ),
-        ({"variational/b.py": "from sparing.surrogate.a import c\n", "surrogate/a.py": ""}, []),
-        ({"errors.py": "import sparing\n", "__init__.py": ""},
-         ["errors imports __init__, which is in a higher layer"]),
-        ({"misplaced.py": ""}, ["misplaced is in no layer: place it in LAYERS of test_layers.py"]),
+        ({"high/b.py": "from sparing.low.a import c\n", "low/a.py": ""}, []),
+        ({"low/a.py": "import sparing\n", "__init__.py": ""},
+         ["low.a imports __init__, which stands below it in the list"]),
+        ({"misplaced.py": ""}, ["misplaced has no room: put it in a folder of ARCHITECTURE.md"]),
+        ({"attic/a.py": ""}, ["attic.a has no room: put it in a folder of ARCHITECTURE.md"]),
         ({"errors.py": "from sparing.gone import x\n"},
          ["errors imports gone, which does not exist"]),
     ],
 )  # fmt: skip
 def test_the_walk_finds_what_it_should(tmp_path, sources, expected):
-    assert violations(write_package(tmp_path, sources)) == expected
+    assert violations(write_package(tmp_path, sources), ["low", "high"]) == expected
 
 
-def test_the_walk_finds_circles_within_a_layer(tmp_path):
+def test_the_walk_finds_circles_within_a_folder(tmp_path):
     root = write_package(
         tmp_path,
-        {
-            "priors.py": "from sparing.problem import Problem\n",
-            "problem.py": "from .priors import Prior\n",
-        },
+        {"low/a.py": "from sparing.low.b import B\n", "low/b.py": "from .a import A\n"},
     )
-    (fault,) = violations(root)
+    (fault,) = violations(root, ["low"])
     assert fault.startswith("imports go in a circle: ")

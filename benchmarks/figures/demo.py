@@ -16,7 +16,7 @@ from benchmarks.figures.looks import look_of
 from benchmarks.figures.recorded_runs import Source
 from benchmarks.figures.solutions import kept_run
 from benchmarks.problems.base import Array
-from sparing.demo import GRID, VIEW, Truth, exact_answer, log_posterior, make_problem
+from sparing.cli.demo_run import GRID, VIEW, Truth, exact_answer, log_posterior, make_problem
 from sparing.plots import (
     BLUE,
     ORANGE,

@@ -33,7 +33,7 @@ from benchmarks.methods.sampling import prior_quantile
 from benchmarks.methods.surrogate_posterior import surrogate_draws
 from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.evidence import Evidence
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
 
 
 def run_annealed_importance_sampling(

@@ -32,7 +32,7 @@ from benchmarks.methods.log_joint_surrogates import (
 from benchmarks.methods.recording import Record
 from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.process import condition_on, fit
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
 from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet
 
 

@@ -41,7 +41,7 @@ from benchmarks.quadrature.process import (
     precisions,
     variance,
 )
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
 from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet
 
 

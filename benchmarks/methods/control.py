@@ -16,7 +16,7 @@ from benchmarks.methods.surrogate_posterior import surrogate_draws
 from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.evidence import Evidence
 from benchmarks.quadrature.warped import Moments, fitted
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
 
 
 def wsabi_l_evidence(problem: BenchmarkProblem, points: Array, log_joint: Array) -> Evidence:

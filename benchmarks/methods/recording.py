@@ -19,7 +19,7 @@ from benchmarks.methods.base import Estimate, Snapshot
 from benchmarks.methods.surrogate_posterior import surrogate_draws
 from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.evidence import Evidence
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
 
 SMALLEST_STEP = 10  # evaluations between looks
 N_LOOKS = 20

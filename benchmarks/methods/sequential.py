@@ -21,7 +21,7 @@ from benchmarks.methods.recording import (
 from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.evidence import Evidence
 from benchmarks.quadrature.search import maximise, prior_sieve
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
 
 N_CANDIDATES = 400
 N_ANCHORS = 10  # of the best points, about which half of the candidates lie

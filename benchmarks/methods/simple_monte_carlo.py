@@ -16,7 +16,7 @@ from benchmarks.methods.recording import Look, Record, estimate_with_surrogate, 
 from benchmarks.methods.sampling import prior_quantile
 from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.evidence import Evidence, scaled_likelihoods
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
 
 
 def run_simple_monte_carlo(

@@ -18,8 +18,8 @@ from benchmarks.quadrature.parallel_slice_sampling import sample_ensemble
 from sparing.surrogate.covariance import cross_covariance
 from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet, condition
 from sparing.surrogate.hyperparameters import SurrogateSettings, empirical_bayes_prior
+from sparing.surrogate.map_then_slice.training import train
 from sparing.surrogate.mean import negative_quadratic_mean
-from sparing.surrogate.training import train
 
 N_DRAWS = 20_000  # Section 4, "Algorithms"
 N_WALKERS = 200

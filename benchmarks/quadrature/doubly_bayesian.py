@@ -37,7 +37,8 @@ from benchmarks.quadrature.process import (
     precisions,
     variance,
 )
-from sparing.linear_algebra import Array, solve_cholesky
+from sparing.numerics.arrays import Array
+from sparing.numerics.linear_algebra import solve_cholesky
 from sparing.surrogate.covariance import cross_covariance
 from sparing.surrogate.gaussian_process import GaussianProcess, predict
 

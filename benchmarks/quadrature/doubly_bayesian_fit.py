@@ -18,7 +18,7 @@ from benchmarks.quadrature.doubly_bayesian import (
 )
 from benchmarks.quadrature.evidence import scaled_likelihoods
 from benchmarks.quadrature.process import LastFit, ScalePrior, condition_on, fit, with_values
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet, append_point, predict
 
 # Candidates: as many as points and at least so many (the authors' program), the farthest from the

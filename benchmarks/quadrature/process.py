@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from sparing.linear_algebra import Array, solve_cholesky, solve_lower, solve_lower_rows
+from sparing.numerics.arrays import Array
+from sparing.numerics.linear_algebra import solve_cholesky, solve_lower, solve_lower_rows
 from sparing.surrogate.gaussian_process import (
     GaussianProcess,
     TrainingSet,

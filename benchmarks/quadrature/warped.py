@@ -36,7 +36,7 @@ from benchmarks.quadrature.process import (
     variance,
     with_values,
 )
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet, append_point, predict
 
 OFFSET_FRACTION = 0.8  # a, of the smallest likelihood seen (Gunter et al. 2014, Section 3)

@@ -20,11 +20,6 @@ The examples of all other docstrings go on from here.
 from importlib.metadata import version as _version
 
 from sparing.acquisition.propose import Rule
-from sparing.agreement import AgreementLimits
-from sparing.calibration import simulation_based_calibration
-from sparing.comparison import Comparison, compare
-from sparing.diagnose import Diagnosis, diagnose
-from sparing.driver import infer
 from sparing.errors import (
     LoadError,
     MissingExtraError,
@@ -34,7 +29,6 @@ from sparing.errors import (
     SparingWarning,
     TargetError,
 )
-from sparing.evaluation_log import Evaluation, Proposal, Status
 from sparing.executors import (
     RAISE,
     SKIP,
@@ -43,17 +37,23 @@ from sparing.executors import (
     TooManyFailuresError,
     retry,
 )
-from sparing.inference import Inference
-from sparing.parameter_transform import BoundedMap
-from sparing.posterior import Posterior
-from sparing.predictive import posterior_predictive
-from sparing.problem import Problem
-from sparing.result import Result
-from sparing.serialisation.result_reader import load
-from sparing.settings import Settings
-from sparing.several_runs import SeveralRuns
-from sparing.stopping import StopReason
-from sparing.stored_run import load_run
+from sparing.problem.evaluation_log import Evaluation, Proposal, Status
+from sparing.problem.parameter_transform import BoundedMap
+from sparing.problem.problem import Problem
+from sparing.results.agreement import AgreementLimits
+from sparing.results.comparison import Comparison, compare
+from sparing.results.diagnose import Diagnosis, diagnose
+from sparing.results.files.result_reader import load
+from sparing.results.predictive import posterior_predictive
+from sparing.results.result import Result
+from sparing.results.several_runs import SeveralRuns
+from sparing.running.infer import infer
+from sparing.running.inference import Inference
+from sparing.running.simulation_based_calibration import simulation_based_calibration
+from sparing.running.stored_run import load_run
+from sparing.variational.posterior import Posterior
+from sparing.vbmc.settings import Settings
+from sparing.vbmc.stopping import StopReason
 
 __version__ = _version("sparing")
 
@@ -94,3 +94,7 @@ __all__ = [
     "retry",
     "simulation_based_calibration",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -8,8 +8,8 @@ from sparing.acquisition.initial_design import (
     InitialDesignSettings,
     initial_design,
 )
-from sparing.parameter_transform import BoundedMap, ParameterTransform
-from sparing.problem import Problem
+from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
+from sparing.problem.problem import Problem
 
 PROBLEM = Problem(
     lambda x: 0.0, [1e-3, -2.0], [1e3, 2.0], lower=[0.0, -np.inf], names=["scale", "shift"]

@@ -35,7 +35,7 @@ from benchmarks.table import markdown_table, natural_order
 from benchmarks.versus.runs import Group, Run
 
 import sparing
-from sparing.demo import make_problem
+from sparing.cli.demo_run import make_problem
 
 
 def record(scale=1.0, n=40, **changes):

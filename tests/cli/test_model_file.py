@@ -5,7 +5,7 @@ import pytest
 from sparing.cli.exit_codes import UsageError
 from sparing.cli.model_file import load_model
 from sparing.errors import ProblemError
-from sparing.problem import Problem
+from sparing.problem.problem import Problem
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,7 @@ def test_report_of_a_file_to_the_usual_place(sparing_command, result, reported, 
 def test_watch(sparing_command, directory, monkeypatch, tmp_path):
     calls = []
     live = SimpleNamespace(watch=lambda path, **options: calls.append((path, options)))
-    monkeypatch.setitem(sys.modules, "sparing.live", live)
+    monkeypatch.setitem(sys.modules, "sparing.running.live", live)
     assert sparing_command("watch", directory, "--port", 8123, "--no-browser").code == ExitCode.OK
     assert sparing_command("watch", directory).code == ExitCode.OK
     assert calls == [

@@ -14,7 +14,7 @@ from sparing import Status, StopReason
 from sparing.cli import run
 from sparing.cli.exit_codes import ExitCode
 from sparing.cli.output import same_place
-from sparing.stored_run import RESULT
+from sparing.running.stored_run import RESULT
 
 
 def test_a_run_that_converges(sparing_command, model, tmp_path):

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from sparing import Problem
-from sparing.evaluation_log import Proposal
 from sparing.executors import (
     DaskExecutor,
     EvaluationPool,
@@ -26,6 +25,7 @@ from sparing.executors import (
     UnpicklableProblemError,
     target_call,
 )
+from sparing.problem.evaluation_log import Proposal
 from sparing.testing import Abilities, check_executor
 from sparing.testing.executor import Target
 

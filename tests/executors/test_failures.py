@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from sparing.errors import SettingsError, TargetError
-from sparing.evaluation_log import Evaluation, Proposal, Status
 from sparing.executors import (
     RAISE,
     SKIP,
@@ -20,6 +19,7 @@ from sparing.executors import (
     retry,
 )
 from sparing.executors.failures import describe_exit
+from sparing.problem.evaluation_log import Evaluation, Proposal, Status
 
 
 def failed(n):

@@ -13,7 +13,6 @@ import pytest
 
 from sparing import Problem
 from sparing.errors import SettingsError, SparingWarning
-from sparing.evaluation_log import Proposal, Status
 from sparing.executors import (
     RAISE,
     EvaluationPool,
@@ -28,6 +27,7 @@ from sparing.executors import (
 from sparing.executors import (
     pool as pool_module,
 )
+from sparing.problem.evaluation_log import Proposal, Status
 from sparing.store import Spool
 
 

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from sparing import Problem
-from sparing.evaluation_log import Status
 from sparing.executors import FailureKind, classify, evaluate, evaluate_remotely, record_to_outcome
+from sparing.problem.evaluation_log import Status
 
 X = np.array([0.5])
 

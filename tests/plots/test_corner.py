@@ -8,7 +8,7 @@ from tests.report.records import converged, failing, made_by_hand, one_dimension
 
 from sparing.errors import MissingExtraError
 from sparing.plots import evaluated_points, plot_posterior
-from sparing.problem import Problem
+from sparing.problem.problem import Problem
 from sparing.variational.mixture import GaussianMixture
 
 

@@ -6,7 +6,7 @@ from scipy import stats
 from tests.report.records import converged, one_dimensional, too_short
 
 from sparing.plots import plot_evidence, plot_reliability, plot_trace
-from sparing.stopping import Reliability
+from sparing.vbmc.stopping import Reliability
 
 
 def with_history(n_warm_up=3, n_after=6, **changes):

@@ -7,12 +7,12 @@ import numpy as np
 from scipy import stats
 
 import sparing
-from sparing.evaluation_log import Evaluation, Status
-from sparing.parameter_transform import ParameterTransform
-from sparing.posterior import Posterior
-from sparing.result import Result
-from sparing.stopping import StopReason
+from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.results.result import Result
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.posterior import Posterior
+from sparing.vbmc.stopping import StopReason
 
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 1.0]])
 MEAN = np.array([0.5, -0.3])

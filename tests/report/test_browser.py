@@ -9,7 +9,7 @@ from tests.report import webdriver
 from tests.report.records import failing, log_joint, made_by_hand, make_problem
 
 import sparing
-from sparing import live
+from sparing.running import live
 
 pytestmark = pytest.mark.skipif(webdriver.find_programs() is None, reason=webdriver.MISSING)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.store.support import FINGERPRINT, JOURNAL, X, filled, opened, proposal, started
 
 from sparing.errors import StoreCorruptError, StoreError, StoreFullError
-from sparing.evaluation_log import Evaluation, Status
+from sparing.problem.evaluation_log import Evaluation, Status
 from sparing.store import RunDirectory
 from sparing.store.checked_json import encode
 from sparing.store.journal import scan

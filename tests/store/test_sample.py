@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from tests.store.support import contents
 
-from sparing.evaluation_log import Evaluation, Status
+from sparing.problem.evaluation_log import Evaluation, Status
 from sparing.store import Intent, RunDirectory
 from sparing.testing.store import assert_same_events
 

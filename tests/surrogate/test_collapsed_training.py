@@ -19,7 +19,7 @@ from sparing.surrogate.hyperparameters import (
     empirical_bayes_prior,
 )
 from sparing.surrogate.layout import Layout
-from sparing.surrogate.training import train
+from sparing.surrogate.map_then_slice.training import train
 from sparing.surrogate.training_set import TrainingSet
 
 SETTINGS = SurrogateSettings()

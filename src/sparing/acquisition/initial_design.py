@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.linear_algebra import Array
-from sparing.parameter_transform import ParameterTransform
-from sparing.quasi_random import latin_hypercube
+from sparing.numerics.arrays import Array
+from sparing.numerics.quasi_random import latin_hypercube
+from sparing.problem.parameter_transform import ParameterTransform
 
 
 class DesignKind(enum.Enum):

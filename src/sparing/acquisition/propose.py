@@ -18,7 +18,7 @@ from sparing.acquisition.criteria import (
 )
 from sparing.acquisition.search import SearchSettings, maximise
 from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.gaussian_process import GaussianProcess
 from sparing.variational.mixture import GaussianMixture
 

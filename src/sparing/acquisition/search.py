@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sparing.acquisition.criteria import Criterion
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.variational.mixture import GaussianMixture
 
 

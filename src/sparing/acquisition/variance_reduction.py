@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.linear_algebra import (
-    Array,
+from sparing.numerics.arrays import Array
+from sparing.numerics.linear_algebra import (
     multiply_lower_rows,
     solve_lower_rows,
     solve_lower_transposed_rows,

@@ -11,9 +11,9 @@ from sparing.cli.arguments import Commands, add_command, add_json, positive
 from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, diagnosis_members
 from sparing.cli.stored_runs import result_of, runs_of
-from sparing.comparison import Comparison, compare
-from sparing.diagnose import Verdict, diagnose
-from sparing.stored_run import RESULT
+from sparing.results.comparison import Comparison, compare
+from sparing.results.diagnose import Verdict, diagnose
+from sparing.running.stored_run import RESULT
 
 
 def add_parsers(commands: Commands) -> None:

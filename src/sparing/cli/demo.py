@@ -25,7 +25,7 @@ def add_parser(commands: Commands) -> None:
 
 def run_demo(options: argparse.Namespace) -> ExitCode:
     """Run the demonstration."""
-    from sparing import demo  # imports scipy.stats, which takes a while
+    from sparing.cli import demo_run  # imports scipy.stats, which takes a while
 
-    demo.run(options.output, options.seed)
+    demo_run.run(options.output, options.seed)
     return ExitCode.OK

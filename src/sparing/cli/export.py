@@ -13,7 +13,7 @@ from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, json_text, result_members
 from sparing.cli.stored_runs import result_of
 from sparing.integrations.columns import column_names
-from sparing.result import Result
+from sparing.results.result import Result
 from sparing.store.files import explained_errors, write_durably
 
 EVALUATION_COLUMNS = (

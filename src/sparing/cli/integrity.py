@@ -13,22 +13,22 @@ from pathlib import Path
 
 from sparing.cli.output import status_counts
 from sparing.errors import LoadError, StoreCorruptError
-from sparing.evaluation_log import Evaluation
-from sparing.problem import Problem
-from sparing.serialisation.result_reader import load
-from sparing.store import Event, Intent, RunDirectory, Spool
-from sparing.store.files import read_regular_file
-from sparing.store.journal import Scan, scan
-from sparing.store.lock_state import Holder, lock_state
-from sparing.store.run_directory import JOURNAL, PROBLEM, SNAPSHOTS, SPOOL
-from sparing.store.snapshots import latest_snapshot
-from sparing.stored_run import (
+from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.problem import Problem
+from sparing.results.files.result_reader import load
+from sparing.running.stored_run import (
     RESULT,
     latest_iteration,
     pending_intents,
     saved_result,
     stored_identity,
 )
+from sparing.store import Event, Intent, RunDirectory, Spool
+from sparing.store.files import read_regular_file
+from sparing.store.journal import Scan, scan
+from sparing.store.lock.state import Holder, lock_state
+from sparing.store.run_directory import JOURNAL, PROBLEM, SNAPSHOTS, SPOOL
+from sparing.store.snapshots import latest_snapshot
 
 
 class Finding(enum.Enum):

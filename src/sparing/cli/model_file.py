@@ -12,7 +12,7 @@ from typing import Any
 
 from sparing.cli.exit_codes import UsageError
 from sparing.errors import SparingError
-from sparing.problem import Problem
+from sparing.problem.problem import Problem
 
 DEFAULT_NAME = "problem"
 

@@ -20,10 +20,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sparing.diagnose import Diagnosis
-from sparing.evaluation_log import Evaluation
-from sparing.result import Result
-from sparing.several_runs import SeveralRuns
+from sparing.problem.evaluation_log import Evaluation
+from sparing.results.diagnose import Diagnosis
+from sparing.results.result import Result
+from sparing.results.several_runs import SeveralRuns
 from sparing.store.checked_json import plain
 
 WIDTH_WITHOUT_TERMINAL = 1000

@@ -50,7 +50,7 @@ def write_report(options: argparse.Namespace) -> ExitCode:
 
 def watch_run(options: argparse.Namespace) -> ExitCode:
     """Serve the report until interrupted."""
-    from sparing.live import watch  # a web server, which nothing else needs
+    from sparing.running.live import watch  # a web server, which nothing else needs
 
     require_run_directory(options.directory)
     watch(options.directory, port=options.port, open_browser=not options.no_browser)

@@ -18,14 +18,14 @@ from sparing.cli.output import (
     several_members,
 )
 from sparing.cli.stored_runs import open_run
-from sparing.driver import infer
-from sparing.independent_runs import gather_points
-from sparing.problem import Problem
-from sparing.result import Result
-from sparing.several_runs import SeveralRuns
-from sparing.stopping import StopReason
+from sparing.problem.problem import Problem
+from sparing.results.result import Result
+from sparing.results.several_runs import SeveralRuns
+from sparing.running.independent_runs import gather_points
+from sparing.running.infer import infer
+from sparing.running.stored_run import RESULT, StoredIdentity, require_same_model, stored_identity
 from sparing.store.run_group import read_group
-from sparing.stored_run import RESULT, StoredIdentity, require_same_model, stored_identity
+from sparing.vbmc.stopping import StopReason
 
 
 def add_parsers(commands: Commands) -> None:

@@ -16,18 +16,18 @@ from sparing.cli.arguments import Commands, add_command, add_json
 from sparing.cli.exit_codes import ExitCode
 from sparing.cli.output import answer, make_table, status_counts
 from sparing.cli.stored_runs import open_run
-from sparing.evaluation_log import Evaluation
-from sparing.result import Result
-from sparing.state import IterationInfo
-from sparing.stopping import StopReason
-from sparing.store.lock_state import Holder, LockState, lock_state
-from sparing.store.run_group import RunGroup, read_group
-from sparing.stored_run import (
+from sparing.problem.evaluation_log import Evaluation
+from sparing.results.result import Result
+from sparing.running.stored_run import (
     latest_iteration,
     pending_intents,
     saved_result,
     stored_identity,
 )
+from sparing.store.lock.state import Holder, LockState, lock_state
+from sparing.store.run_group import RunGroup, read_group
+from sparing.vbmc.state import IterationInfo
+from sparing.vbmc.stopping import StopReason
 
 SHOWN_OF_ITERATION = (
     *("iteration", "n_evaluations", "log_evidence", "log_evidence_sd", "elbo", "elbo_sd"),

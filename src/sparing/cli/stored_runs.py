@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from sparing.cli.exit_codes import UsageError
-from sparing.result import Result
+from sparing.results.result import Result
+from sparing.running.stored_run import load_run
 from sparing.store import RunDirectory
 from sparing.store.run_directory import PROBLEM
 from sparing.store.run_group import GROUP, holds_run, read_group
-from sparing.stored_run import load_run
 
 
 def require_run_directory(directory: Path) -> None:

@@ -12,9 +12,9 @@ from sparing.cli.integrity import Check, Finding, check_directory
 from sparing.cli.model_file import load_model
 from sparing.cli.output import answer, make_table, only_the_answer
 from sparing.cli.stored_runs import open_run, require_run_directory
-from sparing.problem import Problem
+from sparing.problem.problem import Problem
+from sparing.running.stored_run import require_same_model
 from sparing.store.run_group import read_group
-from sparing.stored_run import require_same_model
 
 
 def add_parser(commands: Commands) -> None:

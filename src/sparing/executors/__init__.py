@@ -16,16 +16,16 @@ from sparing.executors.failures import (
     retry,
 )
 from sparing.executors.local_processes import LocalProcesses
-from sparing.executors.outcome import (
+from sparing.executors.pool import EvaluationPool
+from sparing.executors.ray import RayExecutor
+from sparing.executors.target_call import classify, evaluate, evaluate_remotely
+from sparing.problem.outcome import (
     FailureKind,
     InvalidRecordError,
     Outcome,
     outcome_to_record,
     record_to_outcome,
 )
-from sparing.executors.pool import EvaluationPool
-from sparing.executors.ray import RayExecutor
-from sparing.executors.target_call import classify, evaluate, evaluate_remotely
 
 __all__ = [
     "RAISE",

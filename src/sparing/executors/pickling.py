@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sparing.executors.failures import UnpicklableProblemError
-from sparing.problem import Problem
-from sparing.user_values import function_name
+from sparing.problem.problem import Problem
+from sparing.problem.user_values import function_name
 
 Dumps = Callable[[Any], bytes]
 

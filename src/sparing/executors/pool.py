@@ -22,7 +22,6 @@ from types import TracebackType
 from typing import Any
 
 from sparing.errors import SettingsError, SparingWarning
-from sparing.evaluation_log import Proposal, Status
 from sparing.executors.backends import Backend, is_broken, is_uncertain_death, make_backend
 from sparing.executors.failures import (
     ExecutorError,
@@ -32,10 +31,11 @@ from sparing.executors.failures import (
     TimedOutError,
     WorkerDiedError,
 )
-from sparing.executors.outcome import FailureKind, Outcome, record_to_outcome
 from sparing.executors.pickling import check_picklable
 from sparing.executors.target_call import evaluate, time_limit_message
-from sparing.problem import Problem
+from sparing.problem.evaluation_log import Proposal, Status
+from sparing.problem.outcome import FailureKind, Outcome, record_to_outcome
+from sparing.problem.problem import Problem
 
 # A worker keeps the time limit itself where it can; the pool's clock waits this much longer.
 LIMIT_GRACE = 5.0

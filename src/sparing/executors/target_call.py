@@ -20,10 +20,10 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from sparing.errors import InvalidValueError, SparingError, SparingWarning
-from sparing.evaluation_log import Status
-from sparing.executors.outcome import FailureKind, Outcome, outcome_to_record
-from sparing.linear_algebra import Array
-from sparing.problem import Problem
+from sparing.numerics.arrays import Array
+from sparing.problem.evaluation_log import Status
+from sparing.problem.outcome import FailureKind, Outcome, outcome_to_record
+from sparing.problem.problem import Problem
 
 # A log density is a sum over data: its size is that of their number. Beyond this it is an
 # overflow, a penalty or a unit error, and differences of 1 are lost in its rounding noise soon
@@ -35,7 +35,7 @@ LONGEST_MESSAGE = 2_000
 LONGEST_TRACEBACK = 20_000
 
 # Modules between `evaluate` and the user's code: not shown in tracebacks.
-_OUR_MODULES = (__name__, "sparing.problem", "sparing.priors")
+_OUR_MODULES = (__name__, "sparing.problem.problem", "sparing.problem.priors")
 
 
 def evaluate(problem: Problem, x: Array) -> Outcome:

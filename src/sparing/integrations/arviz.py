@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from sparing.integrations.columns import column_names, evaluation_columns
 from sparing.integrations.optional import optional_module
-from sparing.linear_algebra import Array
-from sparing.run_record import RunRecord
+from sparing.numerics.arrays import Array
+from sparing.vbmc.run_record import RunRecord
 
 __all__ = ["to_arviz"]
 

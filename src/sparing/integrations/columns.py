@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.run_record import RunRecord
+from sparing.vbmc.run_record import RunRecord
 
 EVALUATION_COLUMNS = ("value", "noise_sd", "status", "duration")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparing.errors import SettingsError
 from sparing.integrations.optional import optional_module
-from sparing.run_record import RunRecord
+from sparing.vbmc.run_record import RunRecord
 
 __all__ = ["to_getdist"]
 

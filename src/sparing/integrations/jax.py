@@ -14,7 +14,7 @@ from typing import Any
 from sparing.integrations.optional import optional_module
 from sparing.integrations.precision import checked_value
 from sparing.integrations.process_cache import new_key, once_per_process
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 
 __all__ = ["from_jax"]
 

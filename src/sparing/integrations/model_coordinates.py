@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.errors import ProblemError, SettingsError
-from sparing.linear_algebra import Array
-from sparing.problem import Problem
-from sparing.run_record import RunRecord
+from sparing.numerics.arrays import Array
+from sparing.problem.problem import Problem
+from sparing.vbmc.run_record import RunRecord
 
 # Draws from the prior that the plausible box is read from: its edges then have an error of about
 # one twentieth of the prior's standard deviation.

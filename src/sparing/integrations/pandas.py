@@ -6,7 +6,7 @@ from typing import Any
 
 from sparing.integrations.columns import evaluation_columns
 from sparing.integrations.optional import optional_module
-from sparing.run_record import RunRecord
+from sparing.vbmc.run_record import RunRecord
 
 __all__ = ["draws_dataframe", "evaluations_dataframe"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparing.errors import SparingWarning
-from sparing.user_values import log_value
+from sparing.problem.user_values import log_value
 
 
 def checked_value(value: Any, wanted: str) -> float:

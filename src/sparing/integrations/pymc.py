@@ -31,9 +31,9 @@ from sparing.integrations.model_coordinates import (
 )
 from sparing.integrations.optional import optional_module
 from sparing.integrations.process_cache import new_key, once_per_process
-from sparing.linear_algebra import Array
-from sparing.problem import Problem
-from sparing.run_record import RunRecord
+from sparing.numerics.arrays import Array
+from sparing.problem.problem import Problem
+from sparing.vbmc.run_record import RunRecord
 
 __all__ = ["posterior_draws", "problem_from_model", "to_arviz"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparing.integrations.optional import optional_module
 from sparing.integrations.precision import checked_value
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 
 __all__ = ["from_torch"]
 

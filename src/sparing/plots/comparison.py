@@ -19,7 +19,7 @@ from sparing.plots.style import (
     plain,
     posterior_views,
 )
-from sparing.run_record import RunRecord
+from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.plots.densities import (
     axis_grid,
     pair_density,
@@ -33,8 +33,8 @@ from sparing.plots.style import (
     points_without_value,
     posterior_views,
 )
-from sparing.run_record import RunRecord
 from sparing.summary.numbers import rounded
+from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.plots.style import View
-from sparing.posterior import Posterior
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.posterior import Posterior
 
 GRID = 80  # points per axis
 SMOOTHING = 1.5  # of histograms, in bins

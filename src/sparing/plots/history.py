@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.plots.style import (
     AMBER,
     BLACK,
@@ -25,8 +25,8 @@ from sparing.plots.style import (
     new_figure,
     open_frame,
 )
-from sparing.run_record import RunRecord
-from sparing.state import IterationInfo
+from sparing.vbmc.run_record import RunRecord
+from sparing.vbmc.state import IterationInfo
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.plots.densities import axis_grid
 from sparing.plots.style import (
     BLUE,
@@ -24,7 +24,7 @@ from sparing.plots.style import (
     posterior_views,
 )
 from sparing.plots.surrogate import log_joint, train_again
-from sparing.run_record import RunRecord
+from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

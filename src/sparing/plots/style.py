@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparing.errors import MissingExtraError
-from sparing.linear_algebra import Array
-from sparing.posterior import Posterior
-from sparing.run_record import RunRecord
+from sparing.numerics.arrays import Array
+from sparing.variational.posterior import Posterior
+from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparing.blas_threads import one_blas_thread
-from sparing.evaluation_log import Evaluation, EvaluationLog
-from sparing.linear_algebra import Array
-from sparing.random_streams import RandomStreams
-from sparing.run_record import RunRecord
-from sparing.state import initial_state
-from sparing.step import train_surrogate
+from sparing.numerics.arrays import Array
+from sparing.numerics.blas_threads import one_blas_thread
+from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluation_log import Evaluation, EvaluationLog
 from sparing.surrogate.gaussian_process import GaussianProcess, predict
-from sparing.training_data import trimmed_indices
+from sparing.surrogate.training_data import trimmed_indices
+from sparing.vbmc.algorithm import train_surrogate
+from sparing.vbmc.run_record import RunRecord
+from sparing.vbmc.state import initial_state
 
 
 def train_again(record: RunRecord) -> GaussianProcess:

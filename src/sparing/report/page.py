@@ -19,11 +19,11 @@ from sparing.report.meanings import MEANINGS
 from sparing.report.pictures import draw_pictures
 from sparing.report.questions import density_name, joint_prior, questions
 from sparing.report.reproduction import reproduction
-from sparing.run_record import RunRecord
 from sparing.store.files import write_durably
 from sparing.summary.numbers import counted, duration, estimate, parameter_rows
 from sparing.summary.story import sentence, tell_story
 from sparing.summary.warning_texts import explanation_of
+from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
     from jinja2 import Environment

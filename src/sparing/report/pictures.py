@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from sparing.plots import plot_evidence, plot_posterior, plot_reliability, plot_slices
-from sparing.run_record import RunRecord
+from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

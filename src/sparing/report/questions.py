@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparing.problem import Problem
-from sparing.user_values import format_interval, function_name
+from sparing.problem.problem import Problem
+from sparing.problem.user_values import format_interval, function_name
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from importlib.metadata import version
 
-from sparing.run_record import RunRecord
-from sparing.settings import Settings
-from sparing.stopping import StopReason
+from sparing.vbmc.run_record import RunRecord
+from sparing.vbmc.settings import Settings
+from sparing.vbmc.stopping import StopReason
 
 PACKAGES = ("sparing", "numpy", "scipy", "numba")
 TOLERANCE = "stopping.tolerance_sd"  # an argument of infer

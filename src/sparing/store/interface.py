@@ -14,8 +14,8 @@ from typing import Any, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.evaluation_log import Evaluation, Proposal, read_only
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
+from sparing.problem.evaluation_log import Evaluation, Proposal, read_only
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparing.errors import StoreCorruptError, StoreError
-from sparing.evaluation_log import Evaluation
+from sparing.problem.evaluation_log import Evaluation
 from sparing.store import files
 from sparing.store.checked_json import ChecksumError, MalformedError
 from sparing.store.interface import Event

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparing.evaluation_log import Evaluation, Status
+from sparing.problem.evaluation_log import Evaluation, Status
 from sparing.store.checked_json import MalformedError, Members, decode, encode, encode_number
 from sparing.store.interface import Event, Intent
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from sparing.errors import StoreError
-from sparing.evaluation_log import Evaluation, Proposal
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluation_log import Evaluation, Proposal
 from sparing.store.interface import Event, Intent, Snapshot
 from sparing.store.spool import Spool
 

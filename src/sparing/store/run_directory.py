@@ -22,12 +22,12 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 from sparing.errors import StoreCorruptError, StoreError
-from sparing.evaluation_log import Evaluation, Proposal
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluation_log import Evaluation, Proposal
 from sparing.store import files, snapshots
 from sparing.store.interface import Event, Intent, Snapshot
 from sparing.store.journal import Journal, Scan, scan
-from sparing.store.lock import RunLock
+from sparing.store.lock.lock import RunLock
 from sparing.store.problem_file import (
     ProblemFile,
     read_problem_file,

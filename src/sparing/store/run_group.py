@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from sparing.errors import SettingsError, StoreCorruptError, StoreError
-from sparing.random_streams import RandomStreams
+from sparing.numerics.random_streams import RandomStreams
 from sparing.store import files
 from sparing.store.checked_json import MalformedError, Members, decode, encode
 from sparing.store.run_directory import JOURNAL, PROBLEM

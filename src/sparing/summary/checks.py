@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.final import FAR_OUTSIDE
-from sparing.run_record import RunRecord
-from sparing.stopping import StopReason
 from sparing.summary.numbers import counted
+from sparing.vbmc.final import FAR_OUTSIDE
+from sparing.vbmc.run_record import RunRecord
+from sparing.vbmc.stopping import StopReason
 
 # Errors of the log evidence "of order 1 or less" are wanted for comparing models (Section 4.1).
 LARGE_EVIDENCE_ERROR = 1.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from sparing.run_record import RunRecord
 from sparing.summary.checks import Light
 from sparing.summary.numbers import duration, estimate, parameter_rows
 from sparing.summary.story import Story, stop_text, tell_story
+from sparing.vbmc.run_record import RunRecord
 
 # Told apart by brightness and sign as well as by hue.
 COLOURS = {Light.GREEN: "#007a5e", Light.AMBER: "#b35900", Light.RED: "#b3003c"}

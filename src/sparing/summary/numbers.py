@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sparing.run_record import RunRecord
+from sparing.vbmc.run_record import RunRecord
 
 INTERVAL = (0.025, 0.975)
 # Beyond these scales a number with a fixed point is hard to read.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparing.run_record import RunRecord
-from sparing.stopping import StopReason
 from sparing.summary.checks import LET_IT_GO_ON, Check, Light, check_run, worst_light
 from sparing.summary.warning_texts import explanation_of
+from sparing.vbmc.run_record import RunRecord
+from sparing.vbmc.stopping import StopReason
 
 ANOTHER_SEED = (
     "run it several times (sparing.infer with runs=4): no single run can tell whether a mode was "

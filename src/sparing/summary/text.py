@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
-from sparing.run_record import RunRecord
 from sparing.summary.checks import Light
 from sparing.summary.numbers import duration, estimate, parameter_rows
 from sparing.summary.story import stop_text, tell_story
+from sparing.vbmc.run_record import RunRecord
 
 WIDTH = 96
 MARKS = {Light.RED: "!!", Light.AMBER: "!"}

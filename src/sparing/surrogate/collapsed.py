@@ -33,8 +33,8 @@ from scipy.spatial import KDTree
 from sparing.kernels.gaussian_process import fill_covariance_gradient
 from sparing.kernels.mean_projection import project_mean
 from sparing.kernels.mean_sampling import UNIFORMS_AT_MOST, draw_mean, sample_mean
-from sparing.linear_algebra import (
-    Array,
+from sparing.numerics.arrays import Array
+from sparing.numerics.linear_algebra import (
     add_outer_products,
     invert_from_cholesky,
     log_determinant_from_cholesky,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.collapsed import Collapsed, CollapsedPosterior
 from sparing.surrogate.hyperparameters import (
     HyperparameterPrior,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparing.kernels.gaussian_process import fill_cross_covariance, fill_gram_matrix
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.layout import Hyperparameters
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.kernels.gaussian_process import fill_covariance_gradient
-from sparing.linear_algebra import (
-    Array,
+from sparing.numerics.arrays import Array
+from sparing.numerics.linear_algebra import (
     CholeskyFactor,
     border_cholesky,
     invert_from_cholesky,

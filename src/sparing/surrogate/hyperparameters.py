@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.layout import Layout
 from sparing.surrogate.training_set import TrainingSet
 

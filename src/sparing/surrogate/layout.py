@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.layout import Hyperparameters
 
 

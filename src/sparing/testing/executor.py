@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from sparing.errors import SparingWarning
-from sparing.evaluation_log import Proposal, Status
 from sparing.executors import EvaluationPool, FailureKind, Outcome
-from sparing.linear_algebra import Array
-from sparing.problem import Problem
+from sparing.numerics.arrays import Array
+from sparing.problem.evaluation_log import Proposal, Status
+from sparing.problem.problem import Problem
 
 # Seconds after which something that has to happen is taken not to happen.
 PATIENCE = 60.0

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sparing.errors import StoreError
-from sparing.evaluation_log import Evaluation, Proposal, Status
+from sparing.problem.evaluation_log import Evaluation, Proposal, Status
 from sparing.store import Event, Intent, Store
 
 MakeStore = Callable[[], Store]

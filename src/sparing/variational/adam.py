@@ -17,7 +17,7 @@ from sparing.kernels.variational import (
     STOPPED_NOT_FINITE,
     maximise_objective,
 )
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import Objective
 from sparing.variational.parameterisation import from_parameters, normalised, to_parameters

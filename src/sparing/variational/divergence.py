@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 
 
 def gaussianised_symmetric_kl(mean_a: Array, cov_a: Array, mean_b: Array, cov_b: Array) -> float:

@@ -19,7 +19,8 @@ from sparing.kernels.expected_log_joint import (
     convolved_kernels,
     expected_log_joint_and_gradient,
 )
-from sparing.linear_algebra import Array, solve_lower_rows
+from sparing.numerics.arrays import Array
+from sparing.numerics.linear_algebra import solve_lower_rows
 from sparing.surrogate.gaussian_process import GaussianProcess
 from sparing.variational.entropy import MixtureGradient, empty_gradient, entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture

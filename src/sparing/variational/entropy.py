@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.kernels.mixture import entropy_and_gradient, entropy_lower_bound_and_gradient
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.variational.mixture import GaussianMixture
 
 LOG_2_PI = float(np.log(2.0 * np.pi))

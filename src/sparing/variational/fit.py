@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.gaussian_process import GaussianProcess
 from sparing.variational.adam import StopReason, maximise
 from sparing.variational.mixture import GaussianMixture

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.kernels.mixture import mixture_log_density
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 
 WEIGHT_SUM_TOLERANCE = 1e-9
 # The mode search stops when no start moves by more than this fraction of its component's width.

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparing.kernels.expected_log_joint import component_integrals
 from sparing.kernels.variational import add_penalty_gradient, score_candidates
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.gaussian_process import GaussianProcess
 from sparing.variational.elbo import kernel_arrays
 from sparing.variational.entropy import entropy_lower_bound, entropy_monte_carlo

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparing.kernels.variational import unpack_parameters
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.variational.mixture import GaussianMixture
 
 

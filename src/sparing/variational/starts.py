@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.linear_algebra import Array
+from sparing.numerics.arrays import Array
 from sparing.surrogate.gaussian_process import TrainingSet
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.parameterisation import normalised

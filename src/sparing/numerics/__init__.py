@@ -1,0 +1,1 @@
+"""Numbers: linear algebra, random streams and sequences, sampling; nothing of the problem."""

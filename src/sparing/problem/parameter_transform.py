@@ -1,0 +1,196 @@
+"""From the user's coordinates to the unbounded working coordinates, and back (Section S2.3).
+
+    x    point in the user's coordinates                                      (m, D)
+    v    unbounded: v_i = g_i(x_i), increasing                                (m, D)
+    s    standardised: s = (v - (g(PLB) + g(PUB)) / 2) / (g(PUB) - g(PLB)),
+         so that the plausible box is [-1/2, 1/2]^D                           (m, D)
+    u    working: u = A (s - b) after a whitening, u = s without              (m, D)
+
+The maps g_i are in `coordinate_maps`. A density in working coordinates is the user's
+times |dx/du|, hence y(u) = y_user(x) + log_jacobian(u).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparing.numerics.arrays import Array
+from sparing.problem.coordinate_maps import (
+    LARGEST,
+    BoundedMap,
+    Coordinate,
+    Unbounded,
+    coordinate_map,
+)
+from sparing.problem.problem import Problem
+
+__all__ = ["BoundedMap", "ParameterTransform", "Whitening"]
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """u = A (s - b), with s = A^-1 u + b."""
+
+    matrix: Array  # A (D, D)
+    inverse: Array  # A^-1 (D, D)
+    centre: Array  # b (D,)
+    log_determinant: float  # log |det A|
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterTransform:
+    """The frozen map between the user's and the working coordinates, with its log-Jacobian.
+
+    Every row of a batch is computed by itself, bit for bit as if it stood alone, so it does not
+    matter when a point was transformed or with which others.
+    """
+
+    coordinates: tuple[Coordinate, ...]
+    lower: Array  # hard bounds (D,)
+    upper: Array
+    centre: Array  # (g(PLB) + g(PUB)) / 2  (D,)
+    width: Array  # g(PUB) - g(PLB)  (D,)
+    whitening: Whitening | None = None
+
+    @classmethod
+    def from_problem(
+        cls, problem: Problem, bounded_map: BoundedMap = BoundedMap.PROBIT
+    ) -> ParameterTransform:
+        """The transform standardised by the problem's (inner) plausible box, without whitening."""
+        low, high = problem.inner_plausible_box()
+        coordinates = tuple(
+            coordinate_map(problem.lower[i], problem.upper[i], low[i], high[i], bounded_map)
+            for i in range(problem.dimension)
+        )
+        v_low = np.concatenate([g.to_unbounded(low[[i]]) for i, g in enumerate(coordinates)])
+        v_high = np.concatenate([g.to_unbounded(high[[i]]) for i, g in enumerate(coordinates)])
+        width = v_high - v_low
+        return cls(coordinates, problem.lower, problem.upper, v_low + 0.5 * width, width)
+
+    @property
+    def dimension(self) -> int:
+        """D, the number of parameters."""
+        return len(self.coordinates)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether x is a linear function of u: no parameter has a bound."""
+        return all(isinstance(g, Unbounded) for g in self.coordinates)
+
+    def whitened(self, centre: ArrayLike, matrix: ArrayLike) -> ParameterTransform:
+        """The transform to u' = A (u - b): centre b (D,), matrix A (D, D), u as it is now."""
+        b = np.array(centre, dtype=np.float64)
+        A = np.array(matrix, dtype=np.float64)
+        D = self.dimension
+        if b.shape != (D,) or A.shape != (D, D) or not np.all(np.isfinite(b + A)):
+            raise ValueError(f"whitening needs a finite centre ({D},) and a matrix ({D}, {D})")
+        M, offset = self.standardised_map()
+        # A (A_0 (s - b_0) - b) = A A_0 (s - (b_0 + A_0^-1 b))
+        total = A if self.whitening is None else A @ self.whitening.matrix
+        sign, log_determinant = np.linalg.slogdet(total)
+        if sign == 0.0 or not np.isfinite(log_determinant):
+            raise ValueError("the whitening matrix must be finite and invertible")
+        inverse = np.asarray(np.linalg.inv(total), dtype=np.float64)
+        combined = Whitening(total, inverse, offset + M @ b, float(log_determinant))
+        return ParameterTransform(
+            self.coordinates, self.lower, self.upper, self.centre, self.width, combined
+        )
+
+    def to_working(self, x: ArrayLike) -> Array:
+        """Points u (m, D) of points x (m, D), finite also on the bounds.
+
+        A point beyond a bound counts as on it.
+        """
+        s = self.standardised(x)
+        if self.whitening is None:
+            return s
+        return _rows_times(self.whitening.matrix, s - self.whitening.centre)
+
+    def to_user(self, u: ArrayLike) -> Array:
+        """Points x (m, D) of points u (m, D), finite and within the closed bounds."""
+        v = self._unbounded(u)
+        x = np.empty_like(v)
+        with np.errstate(over="ignore"):
+            for i, g in enumerate(self.coordinates):
+                x[:, i] = g.to_bounded(v[:, i].copy())
+        return x
+
+    def log_jacobian(self, u: ArrayLike) -> Array:
+        """Log |det dx/du| at points u (m, D): (m,)."""
+        v = self._unbounded(u)
+        total = np.full(len(v), float(np.sum(np.log(self.width))))
+        if self.whitening is not None:
+            total -= self.whitening.log_determinant
+        with np.errstate(over="ignore"):
+            for i, g in enumerate(self.coordinates):
+                total += g.log_derivative(v[:, i].copy())
+        return total
+
+    def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
+        """Which points x (m, D) are finite and lie within the closed bounds: (m,)."""
+        points = self._batch(x)
+        inside = (points >= self.lower) & (points <= self.upper) & np.isfinite(points)
+        return np.all(inside, axis=1)
+
+    def working_plausible_box(self) -> tuple[Array, Array]:
+        """The plausible box in working coordinates; after a whitening, the box around it."""
+        half = np.full(self.dimension, 0.5)
+        if self.whitening is None:
+            return -half, half
+        middle = -self.whitening.matrix @ self.whitening.centre
+        reach = np.abs(self.whitening.matrix) @ half
+        return middle - reach, middle + reach
+
+    def reachable_box(self) -> tuple[Array, Array]:
+        """Standardised coordinates (D,) beyond which no point is worth an evaluation."""
+        reach = [
+            g.reach(c, w) for g, c, w in zip(self.coordinates, self.centre, self.width, strict=True)
+        ]
+        lower = (np.array([low for low, _ in reach]) - self.centre) / self.width
+        upper = (np.array([high for _, high in reach]) - self.centre) / self.width
+        return lower, upper
+
+    def standardised(self, x: ArrayLike) -> Array:
+        """Points s (m, D) of points x (m, D): s_i depends on x_i alone."""
+        points = self._batch(x)
+        v = np.empty_like(points)
+        for i, g in enumerate(self.coordinates):
+            v[:, i] = g.to_unbounded(points[:, i].copy())
+        return (v - self.centre) / self.width
+
+    def standardised_map(self) -> tuple[Array, Array]:
+        """(M, b) of s = M u + b; M is the identity and b zero without whitening."""
+        if self.whitening is None:
+            return np.eye(self.dimension), np.zeros(self.dimension)
+        return self.whitening.inverse.copy(), self.whitening.centre.copy()
+
+    def linear_map(self) -> tuple[Array, Array]:
+        """(L, c) of x = L u + c; ValueError unless `is_linear`."""
+        if not self.is_linear:
+            raise ValueError("x is not a linear function of u: some parameter is bounded")
+        M, b = self.standardised_map()
+        return self.width[:, None] * M, self.width * b + self.centre
+
+    def _unbounded(self, u: ArrayLike) -> Array:
+        s = self._batch(u)
+        if self.whitening is not None:
+            s = _rows_times(self.whitening.inverse, s) + self.whitening.centre
+        with np.errstate(over="ignore"):
+            return np.clip(s * self.width + self.centre, -LARGEST, LARGEST)
+
+    def _batch(self, points: ArrayLike) -> Array:
+        batch = np.asarray(points, dtype=np.float64)
+        if batch.ndim != 2 or batch.shape[1] != self.dimension:
+            raise ValueError(f"expected points (m, {self.dimension}), got shape {batch.shape}")
+        return batch
+
+
+def _rows_times(matrix: Array, rows: Array) -> Array:
+    """Matrix times each row. BLAS would round differently for different numbers of rows."""
+    result = np.zeros_like(rows)
+    for j in range(rows.shape[1]):
+        result += rows[:, j, None] * matrix[:, j]
+    return result

@@ -1,0 +1,282 @@
+"""What is to be inferred: a log density, its bounds, the names of its parameters, its prior.
+
+    D                   number of parameters
+    x                   point in the user's coordinates                     (D,)
+    lower, upper        hard bounds, each side finite or infinite           (D,)
+    PLB, PUB            plausible box, which holds most of the posterior    (D,)
+    log joint           log_density(x), plus log prior(x) when a prior is given
+
+Everything is checked when the problem is built, and all faults are reported together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparing.errors import InvalidValueError, ProblemError
+from sparing.numerics.arrays import Array
+from sparing.problem.checks import (
+    box_faults,
+    check_names,
+    default_names,
+    in_order,
+    match_lengths,
+    names_in_mappings,
+    read,
+)
+from sparing.problem.priors import Prior, parse_prior, support_faults
+from sparing.problem.user_values import (
+    estimated_log_value,
+    format_interval,
+    function_name,
+    log_value,
+    numeric_array,
+    short_text,
+)
+
+# A plausible bound that coincides with a hard bound, or a starting point on one, has no finite
+# place in unbounded coordinates: it is moved inside by this fraction of the plausible width.
+# For a uniform prior it puts 99.8 % of the mass inside the standardising box.
+INWARD_FRACTION = 1e-3
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Problem:
+    """An inference problem in the user's coordinates; immutable once built.
+
+    log_density:  x (D,) -> float, the log joint, or the log likelihood when `prior` is given
+    plausible_lower, plausible_upper:  box that holds most of the posterior mass
+    lower, upper: hard bounds; None, or None or an infinity for one parameter, means no bound
+    names:        one per parameter; x1, x2, ... when not given
+    prior:        see `sparing.problem.priors`
+
+    A scalar bound holds for every parameter; D is the length of those that are sequences, and 1
+    when all are scalars. Bounds may be mappings by name, in which a parameter without an entry has
+    no hard bound; without ``names``, the first mapping gives them, in its order. The plausible box
+    may touch the hard bounds. ProblemError lists all faults, each by the name of its parameter.
+
+    >>> from scipy import stats
+    >>> problem = sparing.Problem(
+    ...     lambda x: -0.5 * float((x[0] * x[1] - 2.0) ** 2),
+    ...     plausible_lower=[0.5, -3.0],
+    ...     plausible_upper=[3.0, 3.0],
+    ...     lower=[0.0, None],
+    ...     names=["rate", "shift"],
+    ...     prior={"rate": stats.gamma(2.0), "shift": stats.norm(0.0, 2.0)},
+    ... )
+    >>> problem
+    Problem(2 parameters, log_density=__main__.<lambda>)
+      rate   in [0, inf), plausibly [0.5, 3]
+      shift  in (-inf, inf), plausibly [-3, 3]
+      prior: gamma, norm
+    >>> problem.dimension
+    2
+    """
+
+    log_density: Callable[[Array], Any]
+    plausible_lower: Array
+    plausible_upper: Array
+    lower: Array
+    upper: Array
+    names: tuple[str, ...]
+    prior: Prior | None
+
+    def __init__(
+        self,
+        log_density: Callable[[Array], Any],
+        plausible_lower: ArrayLike | Mapping[str, float],
+        plausible_upper: ArrayLike | Mapping[str, float],
+        lower: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
+        upper: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
+        names: Sequence[str] | str | None = None,
+        prior: object = None,
+    ) -> None:
+        faults: list[str] = []
+        if not callable(log_density):
+            faults.append(f"log_density must be callable, not {short_text(log_density)}")
+        if names is None:
+            names = names_in_mappings(plausible_lower, plausible_upper, prior, lower, upper)
+        given = {
+            "plausible_lower": (plausible_lower, None),
+            "plausible_upper": (plausible_upper, None),
+            "lower": (lower, -np.inf),
+            "upper": (upper, np.inf),
+        }
+        arrays = {
+            label: read(in_order(value, label, names, missing, faults), label, missing, faults)
+            for label, (value, missing) in given.items()
+        }
+        dimension = next((a.size for a in arrays.values() if a is not None and a.ndim == 1), 1)
+        accepted_names = check_names(names, dimension, faults)
+        labels = accepted_names or default_names(dimension)
+        vectors = match_lengths(arrays, dimension, faults)
+        if vectors is not None:
+            faults += box_faults(labels, vectors)
+        parsed_prior = None
+        try:
+            if accepted_names or not isinstance(prior, Mapping):  # a mapping goes by the names
+                parsed_prior = parse_prior(prior, labels)
+        except ProblemError as error:
+            faults += error.faults
+        if parsed_prior is not None and vectors is not None:
+            plausible = (vectors["plausible_lower"], vectors["plausible_upper"])
+            bounds = (vectors["lower"], vectors["upper"])
+            faults += support_faults(parsed_prior, labels, *bounds, plausible)
+        if faults or vectors is None:
+            raise ProblemError(faults)
+        self.__setstate__(
+            {"log_density": log_density, **vectors, "names": labels, "prior": parsed_prior}
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Set every field; also called when unpickling, which forgets that arrays are read-only."""
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @property
+    def dimension(self) -> int:
+        """D, the number of parameters."""
+        return len(self.names)
+
+    def log_prior(self, x: ArrayLike) -> float:
+        """Log prior at one point: -inf outside the bounds, 0 inside when there is no prior.
+
+        >>> from scipy import stats
+        >>> problem = sparing.Problem(lambda x: 0.0, 0.5, 3.0, lower=0.0, prior=stats.expon())
+        >>> problem.log_prior(2.0), problem.log_prior(-1.0)
+        (-2.0, -inf)
+        """
+        return self._log_prior(self._point(x))
+
+    def log_joint(self, x: ArrayLike) -> float:
+        """Log joint at one point; InvalidValueError when there is no such value.
+
+        log_density gets a fresh array it may change, and is not called where the prior is zero
+        or outside the bounds.
+
+        >>> problem.log_joint([1.2, -0.3])
+        -0.5
+        """
+        return self.estimated_log_joint(x)[0]
+
+    def estimated_log_joint(self, x: ArrayLike) -> tuple[float, float]:
+        """Log joint at one point, and the standard deviation of its noise (0 when exact).
+
+        >>> noisy = sparing.Problem(lambda x: (-0.5, 0.1), -1.0, 1.0)
+        >>> noisy.estimated_log_joint([0.3])
+        (-0.5, 0.1)
+        """
+        point = self._point(x)
+        log_prior = self._log_prior(point)
+        if log_prior == -np.inf:
+            return -np.inf, 0.0
+        try:
+            value, noise_sd = estimated_log_value(self.log_density(point.copy()))
+            return value + log_prior, noise_sd
+        except InvalidValueError as error:
+            raise InvalidValueError(f"log_density {error}, at {self._format(point)}") from None
+
+    def inner_plausible_box(self) -> tuple[Array, Array]:
+        """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.
+
+        >>> low, high = sparing.Problem(lambda x: 0.0, 0.0, 5.0, lower=0.0).inner_plausible_box()
+        >>> float(low[0]), float(high[0])
+        (0.005, 5.0)
+        """
+        step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
+        at_lower = _touches(self.plausible_lower, self.lower)
+        at_upper = _touches(self.plausible_upper, self.upper)
+        low = np.where(at_lower, self.plausible_lower + step, self.plausible_lower)
+        high = np.where(at_upper, self.plausible_upper - step, self.plausible_upper)
+        return low, high
+
+    def starting_points(self, x0: ArrayLike | None) -> Array:
+        """x0 as points (k, D): none for None, one from (D,), several from (k, D).
+
+        A coordinate exactly on a hard bound is moved inside, by INWARD_FRACTION of the plausible
+        width, or to the plausible bound when that is nearer. ProblemError lists all faults.
+
+        >>> problem.starting_points([1.0, 0.0])
+        array([[1., 0.]])
+        >>> problem.starting_points([[1.0, 0.0], [1.5, -0.5]]).shape
+        (2, 2)
+        """
+        if x0 is None:
+            return np.empty((0, self.dimension))
+        try:
+            points = numeric_array(x0)
+        except ValueError as error:
+            raise ProblemError([f"x0 {error}"]) from None
+        given_shape = points.shape
+        if self.dimension == 1 and points.ndim < 2:
+            points = points.reshape(-1, 1)
+        points = np.atleast_2d(points)
+        if points.ndim != 2 or points.shape[1] != self.dimension:
+            shape = f"({self.dimension},) or (k, {self.dimension})"
+            raise ProblemError([f"x0 has shape {given_shape}, expected {shape}"])
+        faults = [
+            f"x0{f'[{row}]' if len(points) > 1 else ''}: {name} = {point[i]:g} {fault}"
+            for row, point in enumerate(points)
+            for i, name in enumerate(self.names)
+            if (fault := self._coordinate_fault(i, point[i]))
+        ]
+        if faults:
+            raise ProblemError(faults)
+        step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
+        inner_low, inner_high = self.inner_plausible_box()
+        points = np.where(points == self.lower, np.minimum(self.lower + step, inner_low), points)
+        return np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
+
+    def __repr__(self) -> str:
+        width = max(len(name) for name in self.names)
+        count = f"{self.dimension} parameter{'' if self.dimension == 1 else 's'}"
+        lines = [f"Problem({count}, log_density={function_name(self.log_density)})"]
+        for i, name in enumerate(self.names):
+            bounds = format_interval(self.lower[i], self.upper[i])
+            box = format_interval(self.plausible_lower[i], self.plausible_upper[i])
+            lines.append(f"  {name:<{width}}  in {bounds}, plausibly {box}")
+        if self.prior is not None:
+            lines.append(f"  prior: {self.prior}")
+        return "\n".join(lines)
+
+    def _point(self, x: ArrayLike) -> Array:
+        point = np.array(x, dtype=np.float64)
+        if self.dimension == 1 and point.ndim == 0:
+            point = point.reshape(1)
+        if point.shape != (self.dimension,) or np.any(np.isnan(point)):
+            raise ValueError(f"a point is {self.dimension} numbers, not {short_text(x)}")
+        return point
+
+    def _log_prior(self, point: Array) -> float:
+        if np.any(point < self.lower) or np.any(point > self.upper):
+            return -np.inf
+        if self.prior is None:
+            return 0.0
+        try:
+            return log_value(self.prior.log_density(point.copy()))
+        except InvalidValueError as error:
+            raise InvalidValueError(f"the log prior {error}, at {self._format(point)}") from None
+
+    def _format(self, point: Array) -> str:
+        return ", ".join(f"{n} = {float(v)!r}" for n, v in zip(self.names, point, strict=True))
+
+    def _coordinate_fault(self, i: int, value: float) -> str | None:
+        if not np.isfinite(value):
+            return "is not finite"
+        if value < self.lower[i] or value > self.upper[i]:
+            return f"is outside its bounds {format_interval(self.lower[i], self.upper[i])}"
+        return None
+
+
+def _touches(plausible: Array, bound: Array) -> NDArray[np.bool_]:
+    """Where a plausible bound coincides with its hard bound, up to rounding."""
+    finite = np.isfinite(bound)
+    edge = np.where(finite, bound, plausible)
+    return finite & (np.abs(plausible - edge) <= 4.0 * np.spacing(np.abs(edge)))

@@ -1,0 +1,282 @@
+"""Which of several models the data favour: Bayes factors and posterior model probabilities.
+
+    l_i, s_i    log evidence of model i and its standard deviation, independent between runs
+    pi_i        prior probability of model i
+    log B_ij    l_i - l_j, the log Bayes factor; its variance is s_i^2 + s_j^2
+    p_i         pi_i exp(l_i) / sum_j pi_j exp(l_j), the posterior probability
+
+An error of the log evidence is turned into an interval of p_i through the log odds of model i
+against all others, o_i = log p_i - log(1 - p_i): its derivative by l_i is 1 and by the l_j of
+another model is -p_j / (1 - p_i), so that to first order
+
+    var(o_i) = s_i^2 + sum_{j != i} (p_j / (1 - p_i))^2 s_j^2
+
+which is exact for two models. Evidences are comparable when every run saw the same data and every
+density is normalised: each prior must integrate to one.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, log_softmax
+
+from sparing.errors import SettingsError
+from sparing.numerics.arrays import Array
+from sparing.results.result import Result
+
+INTERVAL_SDS = 1.959963984540054  # half the width of a central 95 % interval of a normal
+# A log Bayes factor closer to zero than this many of its sds does not tell the models apart.
+TELLING_SDS = 2.0
+
+
+class Strength(enum.Enum):
+    """How strong a Bayes factor is (Kass and Raftery, "Bayes factors", 1995, Section 3.2)."""
+
+    UNDECIDED = "within its own error"
+    BARE = "not worth more than a bare mention"
+    POSITIVE = "positive"
+    STRONG = "strong"
+    VERY_STRONG = "very strong"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+# Upper limits of 2 log B for all but the last.
+_LIMITS = ((2.0, Strength.BARE), (6.0, Strength.POSITIVE), (10.0, Strength.STRONG))
+
+
+@dataclass(frozen=True)
+class BayesFactor:
+    """How much the data favour one model over another, as a log Bayes factor with its sd."""
+
+    model: str
+    against: str
+    log_factor: float
+    sd: float
+
+    @property
+    def factor(self) -> float:
+        """The Bayes factor itself; infinite when too large for a float."""
+        return math.exp(self.log_factor) if self.log_factor < 709.0 else math.inf
+
+    @property
+    def strength(self) -> Strength:
+        """Its size in words, whichever of the two models it favours."""
+        size = abs(self.log_factor)
+        if size <= TELLING_SDS * self.sd:
+            return Strength.UNDECIDED
+        return next((word for limit, word in _LIMITS if 2.0 * size <= limit), Strength.VERY_STRONG)
+
+    def __str__(self) -> str:
+        return (
+            f"log Bayes factor of {self.model} against {self.against}: "
+            f"{self.log_factor:z.3f} ± {self.sd:.3f} ({self.strength})"
+        )
+
+
+@dataclass(frozen=True)
+class ModelEvidence:
+    """One of the models compared; ``low`` and ``high`` bound 95 % of ``probability``'s error."""
+
+    name: str
+    log_evidence: float
+    sd: float
+    prior: float
+    probability: float
+    low: float
+    high: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several models with their posterior probabilities, the most probable first.
+
+    >>> import sparing
+    >>> def result_of(width):
+    ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
+    ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
+    >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(9.0)})
+    >>> [model.name for model in comparison.models], comparison.best.name
+    (['wide', 'narrow'], 'wide')
+    >>> [str(factor.strength) for factor in comparison.factors]
+    ['positive']
+    >>> any("told apart" in caution for caution in comparison.cautions)
+    False
+    """
+
+    models: tuple[ModelEvidence, ...]
+
+    @property
+    def best(self) -> ModelEvidence:
+        """The most probable model."""
+        return self.models[0]
+
+    def bayes_factor(self, model: str, against: str) -> BayesFactor:
+        """How much the data favour one model over another, both by name.
+
+        >>> import sparing
+        >>> def result_of(width):
+        ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
+        ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
+        >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(9.0)})
+        >>> factor = comparison.bayes_factor("narrow", against="wide")
+        >>> round(factor.log_factor, 1)  # log(1 / 9)
+        -2.2
+        """
+        first, second = self._model(model), self._model(against)
+        difference = first.log_evidence - second.log_evidence
+        return BayesFactor(model, against, difference, math.hypot(first.sd, second.sd))
+
+    def _model(self, name: str) -> ModelEvidence:
+        for model in self.models:
+            if model.name == name:
+                return model
+        known = ", ".join(model.name for model in self.models)
+        raise KeyError(f"no model is called {name!r}; there are {known}")
+
+    @property
+    def factors(self) -> tuple[BayesFactor, ...]:
+        """The most probable model against each of the others."""
+        best, *others = self.models
+        return tuple(self.bayes_factor(best.name, other.name) for other in others)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What to know before believing it."""
+        texts = [
+            f"the run of {model.name} did not converge: its evidence may move by more than its "
+            "error says. Allow it more evaluations"
+            for model in self.models
+            if not model.converged
+        ]
+        texts += [
+            f"{factor.model} and {factor.against} are not told apart: the log Bayes factor "
+            f"{factor.log_factor:z.3f} ± {factor.sd:.3f} is within {TELLING_SDS:g} of its sds"
+            for factor in self.factors
+            if factor.strength is Strength.UNDECIDED
+        ]
+        return tuple(texts)
+
+    def __str__(self) -> str:
+        width = max([5, *(len(model.name) for model in self.models)])
+        lines = [f"{'model':<{width}}  {'log evidence':>20}  {'probability':>11}  95 % interval"]
+        for model in self.models:
+            evidence = f"{model.log_evidence:z.3f} ± {model.sd:.3f}"
+            interval = f"[{model.low:.3g}, {model.high:.3g}]"
+            lines.append(
+                f"{model.name:<{width}}  {evidence:>20}  {model.probability:>11.4g}  {interval}"
+            )
+        lines += [str(factor) for factor in self.factors]
+        lines += [f"caution: {text}" for text in self.cautions]
+        return "\n".join(lines)
+
+
+def compare(
+    results: Mapping[str, Result] | Sequence[Result],
+    prior: Mapping[str, float] | Sequence[float] | None = None,
+) -> Comparison:
+    """Compare models by the evidence of one run of each.
+
+    ``results`` by name of the model, or in order, and then they are called "model 1", ... ``prior``
+    holds prior weights by name or in order, of any positive size; none: all models are equal.
+
+    >>> import sparing
+    >>> def result_of(width):
+    ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
+    ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
+    >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(3.0)})
+    >>> comparison.best.name, round(comparison.best.probability, 2)
+    ('wide', 0.75)
+    """
+    named = _named(results)
+    names = tuple(named)
+    weights = _prior_weights(names, prior)
+    log_evidence = np.array([result.log_evidence for result in named.values()])
+    sd = np.array([result.log_evidence_sd for result in named.values()])
+    _check(names, log_evidence, sd)
+
+    log_prior = np.log(weights) - np.log(weights.sum())
+    log_probability = log_softmax(log_prior + log_evidence)
+    log_odds, error = _log_odds(log_probability, sd)
+    low = expit(log_odds - INTERVAL_SDS * error)
+    high = expit(log_odds + INTERVAL_SDS * error)
+    models = [
+        ModelEvidence(
+            name=name,
+            log_evidence=float(log_evidence[i]),
+            sd=float(sd[i]),
+            prior=float(np.exp(log_prior[i])),
+            probability=float(np.exp(log_probability[i])),
+            low=float(low[i]),
+            high=float(high[i]),
+            converged=bool(named[name].converged),
+        )
+        for i, name in enumerate(names)
+    ]
+    order = np.argsort(-log_probability, kind="stable")
+    return Comparison(tuple(models[i] for i in order))
+
+
+def _log_odds(log_probability: Array, sd: Array) -> tuple[Array, Array]:
+    """o_i and its standard deviation for every model."""
+    n = len(log_probability)
+    log_odds, error = np.empty(n), np.empty(n)
+    for i in range(n):
+        others = np.arange(n) != i
+        # log(1 - p_i), which would lose its digits.
+        log_rest = np.logaddexp.reduce(log_probability[others])
+        shares = np.exp(log_probability[others] - log_rest)
+        log_odds[i] = log_probability[i] - log_rest
+        error[i] = np.hypot(sd[i], np.linalg.norm(shares * sd[others]))
+    return log_odds, error
+
+
+def _named(results: Mapping[str, Result] | Sequence[Result]) -> dict[str, Result]:
+    if not isinstance(results, Mapping):
+        results = {f"model {i + 1}": result for i, result in enumerate(results)}
+    faults = [
+        f"{name} must be a sparing.Result, got {type(result).__name__}"
+        for name, result in results.items()
+        if not isinstance(result, Result)
+    ]
+    if len(results) < 2:
+        faults.append(f"a comparison needs the results of two or more models, got {len(results)}")
+    if faults:
+        raise SettingsError(faults)
+    return dict(results)
+
+
+def _prior_weights(
+    names: Sequence[str], prior: Mapping[str, float] | Sequence[float] | None
+) -> Array:
+    if prior is None:
+        return np.ones(len(names))
+    if isinstance(prior, Mapping):
+        if set(prior) != set(names):
+            raise SettingsError(
+                [f"prior must name every model once: {', '.join(names)}; got {', '.join(prior)}"]
+            )
+        prior = [prior[name] for name in names]
+    weights = np.asarray(prior, dtype=np.float64)
+    if weights.shape != (len(names),) or not np.all(np.isfinite(weights) & (weights > 0.0)):
+        raise SettingsError(
+            [f"prior must hold one positive number for each of the {len(names)} models: {prior!r}"]
+        )
+    return weights
+
+
+def _check(names: Sequence[str], log_evidence: Array, sd: Array) -> None:
+    faults = [
+        f"{name} has no usable evidence ({value:g} ± {error:g})"
+        for name, value, error in zip(names, log_evidence, sd, strict=True)
+        if not (np.isfinite(value) and np.isfinite(error) and error >= 0.0)
+    ]
+    if faults:
+        raise SettingsError(faults)

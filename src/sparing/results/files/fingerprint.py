@@ -1,0 +1,54 @@
+"""What makes two runs the same run, as plain JSON values that a run directory can compare.
+
+Left out is what may change between the parts of a run without changing what is computed next: the
+function (it cannot be compared) and the default budget.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparing.numerics.arrays import Array
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.problem.problem import Problem
+from sparing.results.files.plain import to_plain
+from sparing.results.files.result_writer import coordinate_kind
+from sparing.results.files.stored_problem import VECTORS, prior_description
+from sparing.store.checked_json import encode_number
+from sparing.vbmc.settings import Settings
+
+WITHOUT_EFFECT = ("evaluations_per_dimension",)  # the default of max_evaluations, nothing else
+
+
+def fingerprint(
+    problem: Problem,
+    settings: Settings,
+    *,
+    tag: str | None = None,
+    starting_points: Array | None = None,
+) -> dict[str, Any]:
+    """Names, bounds, plausible box, coordinate maps, prior, settings, x0 and the user's tag.
+
+    Equal for equal runs in every process and on every platform, also after a trip through JSON:
+    a float is written with the digits that read back exactly.
+    """
+    transform = ParameterTransform.from_problem(problem, settings.bounded_map)
+    parameters = {
+        name: {
+            **{vector: encode_number(float(getattr(problem, vector)[i])) for vector in VECTORS},
+            "coordinate": coordinate_kind(transform.coordinates[i]),
+        }
+        for i, name in enumerate(problem.names)
+    }
+    algorithm = to_plain(settings)
+    for name in WITHOUT_EFFECT:
+        del algorithm[name]
+    points = [] if starting_points is None else starting_points.tolist()
+    return {
+        "names": list(problem.names),
+        "parameters": parameters,
+        "prior": prior_description(problem),
+        "settings": algorithm,
+        "starting_points": points,
+        "tag": tag,
+    }

@@ -1,0 +1,165 @@
+"""Mixtures, transforms and posteriors as arrays; what was one object is one object again.
+
+The loop asks whether two coordinate systems are the same object, so transforms (and mixtures, to
+save space) are kept in tables without repetition, and everything else refers to their rows.
+
+    M, T      mixtures; transforms                    W   transforms with a whitening
+    K_total   components of all mixtures together     D   parameters
+
+    mixtures.n_components (M,)      mixtures.weights (K_total,)   mixtures.means (K_total, D)
+    mixtures.scales (K_total,)      mixtures.lengths (M, D)
+    transforms.whitened (T,)        transforms.matrix, transforms.inverse (W, D, D)
+    transforms.centre (W, D)        transforms.log_determinant (W,)
+    transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may round differently
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from sparing.numerics.arrays import Array
+from sparing.problem.parameter_transform import ParameterTransform, Whitening
+from sparing.results.files.parts import Arrays, Parts, require
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.posterior import Posterior
+
+T = TypeVar("T")
+
+
+class DistinctObjects(Generic[T]):
+    """Objects in the order they first came, each once; equal but distinct ones stay apart."""
+
+    def __init__(self) -> None:
+        self.items: list[T] = []
+        self._rows: dict[int, int] = {}
+
+    def row(self, item: T) -> int:
+        """The object's number, a new one when it has not been seen."""
+        if id(item) not in self._rows:  # the list keeps it alive, so its id stays its own
+            self._rows[id(item)] = len(self.items)
+            self.items.append(item)
+        return self._rows[id(item)]
+
+
+class PosteriorWriter:
+    """Gathers the mixtures and transforms of a record."""
+
+    def __init__(self) -> None:
+        self.mixtures: DistinctObjects[GaussianMixture] = DistinctObjects()
+        self.transforms: DistinctObjects[ParameterTransform] = DistinctObjects()
+
+    def rows(self, posteriors: Sequence[Posterior], prefix: str) -> Arrays:
+        """Which mixture and transform each posterior has."""
+        mixtures = [self.mixtures.row(posterior.mixture) for posterior in posteriors]
+        transforms = [self.transforms.row(posterior.transform) for posterior in posteriors]
+        return {
+            f"{prefix}.mixture": np.array(mixtures, dtype=np.int64),
+            f"{prefix}.transform": np.array(transforms, dtype=np.int64),
+        }
+
+    def arrays(self, dimension: int) -> Arrays:
+        """Everything gathered so far."""
+        whitenings = [item.whitening for item in self.transforms.items]
+        return {
+            **_write_mixtures(self.mixtures.items, dimension),
+            "transforms.whitened": np.array([w is not None for w in whitenings], dtype=np.bool_),
+            **_write_whitenings([w for w in whitenings if w is not None], dimension),
+        }
+
+
+class PosteriorReader:
+    """The mixtures and transforms of a record."""
+
+    def __init__(self, parts: Parts, base: ParameterTransform, names: tuple[str, ...]) -> None:
+        self._parts = parts
+        self._names = names
+        self.mixtures = _read_mixtures(parts, base.dimension)
+        self.transforms = _read_transforms(parts, base)
+
+    def posteriors(self, prefix: str, n: int) -> list[Posterior]:
+        """The n posteriors written by `PosteriorWriter.rows`."""
+        mixtures = self._parts.indices(f"{prefix}.mixture", n, len(self.mixtures))
+        transforms = self._parts.indices(f"{prefix}.transform", n, len(self.transforms))
+        return [
+            Posterior(self.mixtures[i], self.transforms[j], self._names)
+            for i, j in zip(mixtures, transforms, strict=True)
+        ]
+
+
+def _write_mixtures(mixtures: Sequence[GaussianMixture], dimension: int) -> Arrays:
+    empty = np.empty(0)
+    return {
+        "mixtures.n_components": np.array([m.n_components for m in mixtures], dtype=np.int64),
+        "mixtures.weights": np.concatenate([empty, *(m.weights for m in mixtures)]),
+        "mixtures.means": np.vstack([np.empty((0, dimension)), *(m.means for m in mixtures)]),
+        "mixtures.scales": np.concatenate([empty, *(m.scales for m in mixtures)]),
+        "mixtures.lengths": np.reshape([m.lengths for m in mixtures], (-1, dimension)),
+    }
+
+
+def _read_mixtures(parts: Parts, dimension: int) -> list[GaussianMixture]:
+    counts = parts.integers("mixtures.n_components", None)
+    weights = parts.floats("mixtures.weights", None)
+    total = len(weights)
+    means = parts.floats("mixtures.means", total, dimension)
+    scales = parts.floats("mixtures.scales", total)
+    lengths = parts.floats("mixtures.lengths", len(counts), dimension)
+    require(all(k > 0 for k in counts) and sum(counts) == total, "mixtures have wrong sizes")
+    mixtures, start = [], 0
+    for k, length in zip(counts, lengths, strict=True):
+        rows = slice(start, start + k)
+        mixtures.append(_exact_mixture(weights[rows], means[rows], scales[rows], length))
+        start += k
+    return mixtures
+
+
+def _exact_mixture(weights: Array, means: Array, scales: Array, lengths: Array) -> GaussianMixture:
+    """The mixture with these very weights: the constructor normalises, which rounds again."""
+    mixture = GaussianMixture(weights, means, scales, lengths)
+    object.__setattr__(mixture, "weights", weights.copy())
+    return mixture
+
+
+def _write_whitenings(whitenings: Sequence[Whitening], dimension: int) -> Arrays:
+    square = (-1, dimension, dimension)
+    column_major = [not w.matrix.flags.c_contiguous for w in whitenings]
+    return {
+        "transforms.matrix": np.reshape([w.matrix for w in whitenings], square),
+        "transforms.inverse": np.reshape([w.inverse for w in whitenings], square),
+        "transforms.centre": np.reshape([w.centre for w in whitenings], (-1, dimension)),
+        "transforms.log_determinant": np.array(
+            [w.log_determinant for w in whitenings], dtype=float
+        ),
+        "transforms.column_major": np.array(column_major, dtype=np.bool_),
+    }
+
+
+def _read_transforms(parts: Parts, base: ParameterTransform) -> list[ParameterTransform]:
+    """The base itself where there is no whitening, else the base with its whitening."""
+    dimension = base.dimension
+    whitened = parts.booleans("transforms.whitened", None)
+    n = sum(whitened)
+    matrices = parts.floats("transforms.matrix", n, dimension, dimension)
+    inverses = parts.floats("transforms.inverse", n, dimension, dimension)
+    centres = parts.floats("transforms.centre", n, dimension)
+    log_determinants = parts.floats("transforms.log_determinant", n)
+    column_major = parts.booleans("transforms.column_major", n)
+    finite = all(np.isfinite(a).all() for a in (matrices, inverses, centres, log_determinants))
+    require(finite, "a whitening is not finite")
+    remaining = iter(range(n))
+    transforms = []
+    for is_whitened in whitened:
+        if not is_whitened:
+            transforms.append(base)
+            continue
+        i = next(remaining)
+        matrix = np.array(matrices[i], order="F" if column_major[i] else "C")
+        whitening = Whitening(
+            matrix, inverses[i].copy(), centres[i].copy(), float(log_determinants[i])
+        )
+        transforms.append(replace(base, whitening=whitening))
+    return transforms

@@ -1,0 +1,98 @@
+"""A problem in a file: everything but its functions, which a file cannot hold.
+
+problem.lower, problem.upper, problem.plausible_lower, problem.plausible_upper    (D,)
+problem.prior_lower, problem.prior_upper    support of the prior, when there is one (D,)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from sparing.errors import ProblemError, TargetError
+from sparing.numerics.arrays import Array
+from sparing.problem.priors import Prior
+from sparing.problem.problem import Problem
+from sparing.problem.user_values import function_name
+from sparing.results.files.parts import Arrays, Metadata, Parts
+from sparing.store.checked_json import plain
+
+VECTORS = ("lower", "upper", "plausible_lower", "plausible_upper")
+
+
+@dataclass(frozen=True)
+class StoredLogDensity:
+    """Stands for a log density that was not stored; calling it is an error."""
+
+    name: str
+
+    def __call__(self, x: Array) -> NoReturn:  # noqa: ARG002
+        """Say why there is no value."""
+        raise TargetError(
+            f"this problem was loaded from a file without its log density ({self.name}): build the "
+            "problem again to evaluate it"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPrior(Prior):
+    """Stands for a prior of which only the description and the support were stored."""
+
+    stored_description: dict[str, Any]
+    lower: Array
+    upper: Array
+
+    def log_density(self, x: Array) -> NoReturn:  # noqa: ARG002
+        """Say why there is no value."""
+        raise TargetError(
+            "this problem was loaded from a file without its prior and log density: build the "
+            "problem again to evaluate them"
+        )
+
+    def support(self) -> tuple[Array, Array]:
+        """The support of the prior that was stored."""
+        return self.lower, self.upper
+
+    def description(self) -> dict[str, Any]:
+        """The description that was stored."""
+        return self.stored_description
+
+    def __str__(self) -> str:
+        return f"{self.stored_description.get('kind', 'unknown')}, as stored"
+
+
+def write_problem(problem: Problem) -> tuple[Arrays, Metadata]:
+    """The problem as arrays and a JSON object."""
+    arrays: Arrays = {f"problem.{name}": getattr(problem, name) for name in VECTORS}
+    if problem.prior is not None:
+        arrays["problem.prior_lower"], arrays["problem.prior_upper"] = problem.prior.support()
+    target = problem.log_density
+    name = target.name if isinstance(target, StoredLogDensity) else function_name(target)
+    metadata = {
+        "names": list(problem.names),
+        "log_density": name,
+        "prior": prior_description(problem),
+    }
+    return arrays, metadata
+
+
+def read_problem(parts: Parts) -> Problem:
+    """The problem, with functions that say that they were not stored."""
+    names = parts.strings("names")
+    prior = None
+    if parts.metadata.get("prior") is not None:
+        support = [parts.floats(f"problem.prior_{end}", len(names)) for end in ("lower", "upper")]
+        prior = StoredPrior(parts.value("prior", dict), *support)
+    vectors = {name: parts.floats(f"problem.{name}", len(names)) for name in VECTORS}
+    log_density = StoredLogDensity(parts.value("log_density", str))
+    return Problem(log_density, **vectors, names=names, prior=prior)
+
+
+def prior_description(problem: Problem) -> dict[str, Any] | None:
+    """What the prior says of itself in JSON types; None without a prior."""
+    if problem.prior is None:
+        return None
+    try:
+        return plain(problem.prior.description())
+    except TypeError as error:
+        raise ProblemError([f"prior.description(): {error}"]) from None

@@ -1,0 +1,50 @@
+"""What the inferred model says about data: draws from the posterior predictive distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparing.errors import SettingsError
+from sparing.numerics.arrays import Array
+from sparing.numerics.random_streams import RandomStreams
+from sparing.results.result import Result
+
+Simulator = Callable[[Array, np.random.Generator], Any]
+
+
+def posterior_predictive(
+    result: Result, simulate: Simulator, n: int = 100, seed: int = 0
+) -> NDArray[Any]:
+    """Data simulated at n draws from the posterior: (n, ...), whatever ``simulate`` returns.
+
+    ``simulate(x, generator)`` returns one data set for the parameters x (D,), as a number or an
+    array of the same shape each time; its randomness comes from the generator. Where the observed
+    data would be unusual among these, the model does not describe them.
+
+    >>> import sparing
+    >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
+    >>> result = sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
+    >>> def simulate(x, generator):
+    ...     return generator.normal(x[0], 1.0, 5)
+    >>> draws = sparing.posterior_predictive(result, simulate)
+    >>> draws.shape
+    (100, 5)
+    """
+    if n < 1:
+        raise SettingsError([f"n must be at least 1, got {n}"])
+    streams = RandomStreams(seed)
+    parameters = result.posterior.sample(n, seed=streams.generator("posterior draws"))
+    data = [
+        np.asarray(simulate(x.copy(), streams.generator("simulation", i)))
+        for i, x in enumerate(parameters)
+    ]
+    shapes = sorted({array.shape for array in data})
+    if len(shapes) > 1:
+        raise SettingsError(
+            [f"simulate must return data of one shape, but returned {shapes[0]} and {shapes[1]}"]
+        )
+    return np.stack(data)

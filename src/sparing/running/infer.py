@@ -1,0 +1,139 @@
+"""``infer``: a problem in, a result out."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from numpy.typing import ArrayLike
+
+from sparing.errors import SettingsError
+from sparing.executors.failures import FailurePolicy
+from sparing.problem.problem import Problem
+from sparing.results.result import Result
+from sparing.results.several_runs import SeveralRuns
+from sparing.running.loop import Callback
+from sparing.running.plan import RunPlan, infer_once, infer_several
+from sparing.store import Store
+from sparing.vbmc.settings import Settings
+
+
+@overload
+def infer(
+    problem: Problem,
+    *,
+    x0: ArrayLike | None = None,
+    seed: int | None = None,
+    max_evaluations: int | None = None,
+    batch_size: int | None = None,
+    executor: Executor | Any | None = None,
+    workers: int | None = None,
+    time_limit: float | None = None,
+    failures: FailurePolicy | None = None,
+    tolerance: float = 0.1,
+    store: str | Path | Store | None = None,
+    tag: str = "",
+    settings: Settings | None = None,
+    progress: bool = True,
+    callback: Callback | None = None,
+    runs: Literal[1] | None = None,
+) -> Result: ...
+@overload
+def infer(
+    problem: Problem,
+    *,
+    x0: ArrayLike | None = None,
+    seed: int | None = None,
+    max_evaluations: int | None = None,
+    batch_size: int | None = None,
+    executor: Executor | Any | None = None,
+    workers: int | None = None,
+    time_limit: float | None = None,
+    failures: FailurePolicy | None = None,
+    tolerance: float = 0.1,
+    store: str | Path | Store | None = None,
+    tag: str = "",
+    settings: Settings | None = None,
+    progress: bool = True,
+    callback: Callback | None = None,
+    runs: int,
+) -> SeveralRuns: ...
+def infer(
+    problem: Problem,
+    *,
+    x0: ArrayLike | None = None,
+    seed: int | None = None,
+    max_evaluations: int | None = None,
+    batch_size: int | None = None,
+    executor: Executor | Any | None = None,
+    workers: int | None = None,
+    time_limit: float | None = None,
+    failures: FailurePolicy | None = None,
+    tolerance: float = 0.1,
+    store: str | Path | Store | None = None,
+    tag: str = "",
+    settings: Settings | None = None,
+    progress: bool = True,
+    callback: Callback | None = None,
+    runs: int | None = None,
+) -> Result | SeveralRuns:
+    """Infer the posterior and the log evidence of a problem.
+
+    x0               a point, or several, to start from; none: the plausible box is sampled
+    seed             same seed, same result; None draws one (``result.seed`` has it)
+    max_evaluations  the budget; default 50 (D + 2)
+    batch_size       points in flight at a time; default: one for every worker
+    executor         any concurrent.futures.Executor, a Dask client; None: in this process
+    workers          without an executor: evaluate in that many processes on this machine
+    time_limit       seconds one evaluation may take; it is then ended and recorded as timed out
+    failures         what to do when evaluations fail; default: record them and go on
+    tolerance        stop when the solution is stable to this error of the log evidence
+    store            a path: every evaluation is durable before it is used, and the same call
+                     again resumes
+    tag              a note that is part of the run's identity in its store, such as a data version
+    settings         ``Settings()``, or ``Settings.paper()`` for the 2018 algorithm
+    progress         show a live display
+    callback         called with each iteration's info; returning "stop" ends the run
+    runs             2 or more: so many independent runs, then a pooled one that is told what all
+                     of them evaluated; returns `SeveralRuns`
+
+    Ctrl-C ends the run and returns the result so far; with a store, the same call goes on.
+
+    With several runs the budget is each run's and that of the pooled run's own evaluations, so at
+    most ``(runs + 1) * max_evaluations`` are made. Several starting points are dealt out to the
+    runs, and so are the points in flight; with fewer workers than runs, the last runs wait.
+    ``info.run`` tells a callback which run it hears of, and "stop" ends that run alone. ``store``
+    is a directory with a run directory for each.
+
+    >>> import sparing
+    >>> def log_density(x):
+    ...     return -0.5 * float(x @ x)
+    >>> problem = sparing.Problem(log_density, [-2, -2], [2, 2], names=["a", "b"])
+    >>> result = sparing.infer(problem, seed=1, max_evaluations=40, progress=False)
+    >>> print(f"{result.log_evidence:.2f}")  # exact: log(2 pi) = 1.84
+    1.84
+    >>> result.posterior.sample(1000, seed=1).shape
+    (1000, 2)
+    """
+    if runs is not None and (not isinstance(runs, Integral) or isinstance(runs, bool) or runs < 1):
+        raise SettingsError([f"runs must be a whole number >= 1, got {runs!r}"])
+    plan = RunPlan(
+        problem=problem,
+        seed=seed,
+        max_evaluations=max_evaluations,
+        tolerance=tolerance,
+        tag=tag,
+        settings=settings,
+        executor=executor,
+        workers=workers,
+        batch_size=batch_size,
+        time_limit=time_limit,
+        policy=FailurePolicy() if failures is None else failures,
+        callback=callback,
+        progress=progress,
+    )
+    if runs is None or runs == 1:
+        return infer_once(plan, x0, store)
+    return infer_several(plan, int(runs), x0, store)

@@ -1,0 +1,370 @@
+"""A run driven from outside by ``ask`` and ``tell``; ``driver.infer`` drives it to its end.
+
+Every proposal and every evaluation goes to the store before it is used, and what the store holds
+already is replayed first, so that a run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sparing.errors import LoadError, TargetError
+from sparing.executors.target_call import classify
+from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluation_log import Evaluation, Proposal, Status
+from sparing.problem.outcome import Outcome
+from sparing.problem.problem import Problem
+from sparing.results.files.state_codec import state_from_parts, state_to_parts
+from sparing.results.result import Result
+from sparing.running.opening import check_arguments, open_store
+from sparing.store import Intent, MemoryStore, Store
+from sparing.store.interface import Event
+from sparing.vbmc.engine import Engine
+from sparing.vbmc.final import final_solution, warnings_for_the_user
+from sparing.vbmc.settings import Settings
+from sparing.vbmc.state import IterationInfo, State
+from sparing.vbmc.stopping import StopReason
+
+logger = logging.getLogger("sparing")
+
+
+class Inference:
+    """A run driven from outside: ``ask`` for points, ``tell`` their values, read ``result``.
+
+    Arguments are those of ``infer``, less the ones about execution and display. With ``store`` a
+    path, every evaluation is durable before it is used and the same path again resumes the run;
+    use it as a context manager, or ``close`` it, to release the path.
+
+    >>> with sparing.Inference(problem, seed=1, max_evaluations=14, store="run") as run:
+    ...     while not run.finished:
+    ...         for proposal in run.ask(2):
+    ...             evaluation = run.tell(proposal, problem.log_joint(proposal.x))
+    >>> run.n_evaluations, run.n_failed, run.max_evaluations, run.seed
+    (14, 0, 14, 1)
+    >>> run.evaluations[-1].x.shape, run.history[-1].n_evaluations, run.pending
+    ((2,), 14, ())
+    >>> run.result().stop_reason
+    <StopReason.BUDGET: 'the evaluation budget is used up'>
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        x0: ArrayLike | None = None,
+        seed: int | None = None,
+        max_evaluations: int | None = None,
+        tolerance: float = 0.1,
+        store: str | Path | Store | None = None,
+        tag: str = "",
+        settings: Settings | None = None,
+    ) -> None:
+        base = Settings() if settings is None else settings
+        check_arguments(problem, max_evaluations, tolerance, base)
+        self.problem = problem
+        self.settings = replace(base, stopping=replace(base.stopping, tolerance_sd=tolerance))
+        budget = base.budget(problem.dimension) if max_evaluations is None else max_evaluations
+        starting_points = problem.starting_points(x0)
+        self.store = open_store(store, self.settings, problem, starting_points, seed, tag)
+        self._engine = Engine(
+            problem,
+            self.settings,
+            RandomStreams(self.store.seed),
+            starting_points,
+            int(budget),
+        )
+        self._n_events = 0
+        try:
+            self._replay()
+        except BaseException:
+            self.close()
+            raise
+
+    # ------------------------------------------------------------------ reading
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has ended; ``ask`` then has nothing left to propose."""
+        return self._engine.stop_reason is not StopReason.UNFINISHED
+
+    @property
+    def max_evaluations(self) -> int:
+        """The budget."""
+        return self._engine.max_evaluations
+
+    @property
+    def n_evaluations(self) -> int:
+        """How many evaluations have been told."""
+        return len(self._engine.log)
+
+    @property
+    def n_failed(self) -> int:
+        """How many evaluations gave no value (points out of support not counted)."""
+        unusable = self._engine.log.unusable()
+        return sum(entry.status is not Status.OUT_OF_SUPPORT for entry in unusable)
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """All evaluations told so far."""
+        return tuple(self._engine.log)
+
+    @property
+    def pending(self) -> tuple[Proposal, ...]:
+        """Proposals that were asked for and not told yet, also by an earlier process."""
+        return tuple(self._engine.pending.values())
+
+    @property
+    def history(self) -> tuple[IterationInfo, ...]:
+        """One row per completed iteration."""
+        return self._engine.state.history
+
+    @property
+    def seed(self) -> int:
+        """The seed in use; pass it again for the same run."""
+        return self._engine.streams.seed
+
+    # ------------------------------------------------------------------ driving
+
+    def ask(self, n: int = 1) -> list[Proposal]:
+        """Up to n points to evaluate next; fewer when the budget ends, none when finished.
+
+        Points asked for and not told yet are pending: they shape the next ones.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> [proposal.identifier for proposal in run.ask(3)]
+        [0, 1, 2]
+        >>> len(run.pending)
+        3
+        """
+        if n < 1:
+            raise ValueError(f"ask(n) needs n >= 1, got {n}")
+        engine = self._engine
+        room = engine.max_evaluations - len(engine.log) - len(engine.pending)
+        return [] if self.finished else list(self._proposals(min(n, room)))
+
+    def _proposals(self, n: int) -> Iterator[Proposal]:
+        for x in self._engine.next_points(n):
+            proposal = Proposal(self._engine.next_identifier, x)
+            self.store.append_intent(proposal)
+            self._n_events += 1
+            self._engine.apply_intent(proposal)
+            yield proposal
+
+    def tell(
+        self,
+        point: Proposal | ArrayLike,
+        value: float | None = None,
+        *,
+        noise_sd: float = 0.0,
+        error: str | BaseException | None = None,
+        duration: float = math.nan,
+    ) -> Evaluation:
+        """Report the log joint density at a proposal, or the ``error`` that prevented one.
+
+        ``point`` is a proposal of ``ask``, in any order and at any time, or a point (D,) that you
+        evaluated on your own. The value is the log joint (log likelihood plus log prior when the
+        problem has a prior): what ``problem.log_joint(x)`` returns. ``noise_sd`` is the standard
+        deviation of its noise, for a value that is an estimate. May refit the model, which takes a
+        while.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> first, second = run.ask(2)
+        >>> run.tell(second, problem.log_joint(second.x)).status
+        <Status.OK: 'ok'>
+        >>> run.tell(first, error="the solver diverged").status
+        <Status.FAILED: 'failed'>
+        >>> run.tell([1.0, -0.4], problem.log_joint([1.0, -0.4])).identifier is None
+        True
+        """
+        if error is not None:
+            outcome = Outcome(math.nan, Status.FAILED, duration, str(error) or repr(error))
+        elif value is None:
+            raise ValueError("tell() needs the value of the log joint, or error=")
+        else:
+            if not 0.0 <= noise_sd < math.inf:
+                raise ValueError(f"noise_sd must be finite and not negative, got {noise_sd!r}")
+            status, message = classify(float(value))
+            number = {Status.OK: float(value), Status.OUT_OF_SUPPORT: -math.inf}.get(status)
+            outcome = Outcome(
+                math.nan if number is None else number,
+                status,
+                duration,
+                message,
+                noise_sd=float(noise_sd) if status is Status.OK else 0.0,
+            )
+        return self.tell_outcome(point, outcome)
+
+    def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
+        """Report all that is known of one evaluation; see ``tell``.
+
+        >>> from sparing.executors import evaluate
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> (proposal,) = run.ask()
+        >>> evaluation = run.tell_outcome(proposal, evaluate(problem, proposal.x))
+        >>> evaluation.status, evaluation.worker != ""
+        (<Status.OK: 'ok'>, True)
+        """
+        identifier, x = self._identify(point)
+        entry = Evaluation(
+            index=len(self._engine.log),
+            x=x,
+            value=outcome.value,
+            status=outcome.status,
+            duration=outcome.duration,
+            message=outcome.message,
+            traceback=outcome.traceback,
+            identifier=identifier,
+            started=outcome.started,
+            ended=outcome.ended,
+            worker=outcome.worker,
+            noise_sd=outcome.noise_sd,
+        )
+        n_iterations = len(self.history)
+        self.store.append_result(entry)
+        self._n_events += 1
+        self._engine.apply_result(entry)
+        if len(self.history) > n_iterations:
+            self._write_snapshot()
+        return entry
+
+    def _identify(self, point: Proposal | ArrayLike) -> tuple[int | None, np.ndarray]:
+        if isinstance(point, Proposal):
+            if point.identifier not in self._engine.pending:
+                raise ValueError(
+                    f"proposal {point.identifier} is not pending: it was told before, or belongs "
+                    "to another run"
+                )
+            return point.identifier, point.x
+        points = self.problem.starting_points(point)
+        if len(points) != 1:
+            raise ValueError(f"tell() takes one point at a time, got {len(points)}")
+        return None, points[0]
+
+    def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:
+        """End the run now; ``result`` then gives what there is.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> for proposal in run.ask(10):
+        ...     evaluation = run.tell(proposal, problem.log_joint(proposal.x))
+        >>> run.stop()
+        >>> run.finished, run.ask()
+        (True, [])
+        """
+        if not self.finished:
+            if not self.history and len(self._engine.log.usable()) >= 2:
+                self._engine.iterate()
+            if self.history:
+                self._engine.finish(reason)
+
+    def result(self) -> Result:
+        """The result; before the run has finished, the current one.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> for proposal in run.ask(10):
+        ...     evaluation = run.tell(proposal, problem.log_joint(proposal.x))
+        >>> run.result().stop_reason
+        <StopReason.UNFINISHED: 'the run has not ended yet'>
+        """
+        engine, settings = self._engine, self.settings
+        if not self.history:
+            raise TargetError(
+                f"no result yet: {len(engine.log.usable())} usable of {len(engine.log)} "
+                "evaluations, and the initial design is not complete"
+            )
+        final = engine.final
+        if final is None:
+            final = final_solution(engine.state, settings, engine.streams, converged=False)
+        reason, evaluations = engine.stop_reason, self.evaluations
+        return Result(
+            problem=self.problem,
+            posterior=final.posterior,
+            elbo=final.elbo,
+            elbo_sd=final.elbo_sd,
+            evidence=final.evidence,
+            converged=reason is StopReason.STABLE,
+            stop_reason=reason,
+            evaluations=evaluations,
+            history=self.history,
+            warnings=(
+                *self.store.warnings,
+                *warnings_for_the_user(final, engine.state, evaluations, reason, settings),
+            ),
+            settings=settings,
+            seed=self.seed,
+        )
+
+    # ------------------------------------------------------------------ durability
+
+    def _replay(self) -> None:
+        """Feed the store's events to the engine, from the newest snapshot on where there is one."""
+        events = self.store.events()
+        self._n_events = len(events)
+        state, n_done = self._restored_state(events)
+        for event in events[:n_done]:
+            self._apply(event, refit=False)
+        if state is not None:
+            self._engine.restore(state)
+        for event in events[n_done:]:
+            self._apply(event, refit=True)
+
+    def _restored_state(self, events: Sequence[Event]) -> tuple[State | None, int]:
+        """The newest snapshot's state and how many events it includes; none: start over.
+
+        A snapshot of another release, or one that does not agree with the log, is not used: the
+        events alone give the same run.
+        """
+        snapshot = self.store.latest_snapshot()
+        if snapshot is None or snapshot.number > len(events):
+            return None, 0
+        before = [event for event in events[: snapshot.number] if isinstance(event, Evaluation)]
+        try:
+            state = state_from_parts(
+                snapshot.arrays,
+                snapshot.metadata,
+                base=self._engine.state.transform,
+                evaluations=before,
+                names=self.problem.names,
+                settings=self.settings,
+            )
+        except LoadError as reason:
+            logger.info("snapshot %d not used: %s", snapshot.number, reason)
+            return None, 0
+        return state, snapshot.number
+
+    def _apply(self, event: Intent | Evaluation, *, refit: bool) -> None:
+        if isinstance(event, Evaluation):
+            self._engine.apply_result(event, refit=refit)
+        else:
+            self._engine.apply_intent(Proposal(event.identifier, event.x))
+
+    def _write_snapshot(self) -> None:
+        """Save recomputation on resuming; the journal alone would do."""
+        if not self.finished and not isinstance(self.store, MemoryStore):
+            arrays, metadata = state_to_parts(self._engine.state)
+            self.store.write_snapshot(self._n_events, arrays, metadata)
+
+    def close(self) -> None:
+        """Release the store; the run can be resumed from it.
+
+        >>> run = sparing.Inference(problem, seed=1, store="run")
+        >>> proposals = run.ask(2)
+        >>> run.close()
+        >>> resumed = sparing.Inference(problem, store="run")
+        >>> len(resumed.pending)
+        2
+        >>> resumed.close()
+        """
+        self.store.close()
+
+    def __enter__(self) -> Inference:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

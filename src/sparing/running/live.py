@@ -1,0 +1,252 @@
+"""The report of a run in progress, served to a browser on this machine.
+
+The run is not touched: the page reads what the run directory holds. While a process writes to it,
+that is the state after the last iteration, so nothing is computed that the run computes itself.
+The server listens on 127.0.0.1 only.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparing.errors import SettingsError, SparingError, TargetError
+from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.report import LIVE_SCRIPT, LiveStatus, report_page, waiting_page
+from sparing.results.result import Result
+from sparing.running.inference import Inference
+from sparing.running.stored_run import load_run, pending_intents, stored_identity
+from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
+from sparing.store.lock.state import Holder, lock_state
+from sparing.summary.numbers import counted, duration
+
+HOST = "127.0.0.1"
+WAITING = (
+    "Nothing to show yet: the first points are being evaluated. The report appears by itself once "
+    "there are enough of them for a first surrogate."
+)
+
+logger = logging.getLogger("sparing")
+
+
+def watch(directory: str | PathLike[str], port: int = 0, open_browser: bool = True) -> None:
+    """Serve the report of the run in a directory until Ctrl-C; port 0 takes a free one.
+
+    The page loads itself again after each iteration of the run. Needs ``sparing[report]``.
+
+    >>> from sparing.running.live import watch
+    >>> watch("run")  # doctest: +SKIP
+    >>> watch("elsewhere")
+    Traceback (most recent call last):
+    sparing.errors.StoreError: elsewhere is not a run directory: it has no problem.json
+    """
+    with make_server(directory, port) as server:
+        address = f"http://{HOST}:{server.server_port}/"
+        sys.stderr.write(f"sparing: {address} shows {directory}; Ctrl-C ends it, not the run\n")
+        if open_browser:
+            webbrowser.open(address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return
+
+
+def make_server(directory: str | PathLike[str], port: int = 0) -> ThreadingHTTPServer:
+    """A server that is ready to serve, for one's own thread or event loop.
+
+    >>> import json
+    >>> from threading import Thread
+    >>> from urllib.request import urlopen
+    >>> from sparing.running.live import make_server
+    >>> short = sparing.infer(problem, max_evaluations=12, store="run", progress=False)
+    >>> with make_server("run") as server:
+    ...     Thread(target=server.serve_forever, daemon=True).start()
+    ...     with urlopen(f"http://127.0.0.1:{server.server_port}/status") as answer:
+    ...         print(json.load(answer)["text"])
+    ...     server.shutdown()
+    No process is running it: 12 evaluations, the last ended ... ago.
+    """
+    page = LivePage(Path(directory))
+    page.status_json()  # an error now rather than on the page: no such directory, another release
+    try:
+        return _Server((HOST, port), page)
+    except (OSError, OverflowError) as error:
+        fault = f"port {port} cannot be used ({error}): leave it out to get a free one"
+        raise SettingsError([fault]) from None
+
+
+class LivePage:
+    """The page of one run directory, rendered again when the run has something new."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._rendering = threading.Lock()
+        self._version = ""
+        self._html = ""
+
+    def status_json(self) -> str:
+        """How the run stands now, for the page's script."""
+        status = _look(self._directory).status
+        return json.dumps({"version": status.version, "text": status.text})
+
+    def html(self) -> str:
+        """The page as it is now; two browsers wait for the same rendering."""
+        with self._rendering:
+            view = _look(self._directory)
+            if view.status.version != self._version:
+                self._html = self._rendered(view)
+                self._version = view.status.version
+            return self._html
+
+    def _rendered(self, view: _View) -> str:
+        title = f"Run in {self._directory.resolve().name}"
+        try:
+            result = _result(self._directory, view)
+        except TargetError as reason:  # the initial design is not complete, and nobody goes on
+            return waiting_page(str(reason), title=title, live=view.status)
+        if result is None:
+            return waiting_page(WAITING, title=title, live=view.status)
+        return report_page(result, title=title, live=view.status)
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """What one look into the run directory found."""
+
+    status: LiveStatus
+    running: bool
+    events: tuple[Event, ...]
+    snapshot: Snapshot | None
+
+
+def _look(directory: Path) -> _View:
+    with RunDirectory.open(directory, read_only=True) as store:
+        running = lock_state(directory).holder not in (Holder.NOBODY, Holder.DEAD)
+        events, snapshot = store.events(), store.latest_snapshot()
+    if running:
+        version = f"running {0 if snapshot is None else snapshot.number}"
+    else:
+        version = f"stopped {len(events)}"
+    return _View(LiveStatus(version, _text(events, running)), running, events, snapshot)
+
+
+def _text(events: Sequence[Event], running: bool) -> str:
+    """'Running: 35 evaluations (1 failed), 2 under way, the last ended 12.0 s ago.'"""
+    evaluations = [event for event in events if isinstance(event, Evaluation)]
+    useful = (Status.OK, Status.OUT_OF_SUPPORT)
+    n_failed = sum(entry.status not in useful for entry in evaluations)
+    failed = f" ({n_failed} failed)" if n_failed else ""
+    parts = [counted(len(evaluations), "evaluation") + failed]
+    if pending := pending_intents(events):
+        parts.append(f"{len(pending)} under way")
+    ends = [entry.ended for entry in evaluations if np.isfinite(entry.ended)]
+    if ends:
+        parts.append(f"the last ended {duration(max(0.0, time.time() - max(ends)))} ago")
+    return f"{'Running' if running else 'No process is running it'}: {', '.join(parts)}."
+
+
+def _result(directory: Path, view: _View) -> Result | None:
+    """What the page reports; None before the first iteration.
+
+    While the run goes on, the state after its last iteration, without the final fit; when nobody
+    runs it, its result, computed once.
+    """
+    if not view.running:
+        return load_run(directory)
+    if view.snapshot is None:
+        return None
+    with RunDirectory.open(directory, read_only=True) as store:
+        identity, warnings = stored_identity(store), store.warnings
+        seed = store.seed
+    arguments: dict[str, Any] = identity.arguments
+    arguments["settings"] = replace(identity.settings, final_fit=None)
+    past = _UpToSnapshot(seed, view.events, view.snapshot)
+    with Inference(
+        identity.problem, **arguments, max_evaluations=sys.maxsize, store=past
+    ) as inference:
+        # Warnings are for those who use a result; here the checks say how far it is.
+        return replace(inference.result(), settings=identity.settings, warnings=warnings)
+
+
+class _UpToSnapshot(MemoryStore):
+    """The events up to a snapshot, and the snapshot: nothing is left to compute."""
+
+    def __init__(self, seed: int, events: Sequence[Event], snapshot: Snapshot) -> None:
+        super().__init__(seed)
+        self._events = list(events[: snapshot.number])
+        self._snapshot = snapshot
+
+    def latest_snapshot(self) -> Snapshot:
+        """The one there is."""
+        return self._snapshot
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], page: LivePage) -> None:
+        super().__init__(address, _Handler)
+        self.page = page
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
+        """A browser that went away while it was answered is no news."""
+        logger.debug("request of %s failed", client_address, exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET for the page, its script and its status, from this machine's browser only."""
+
+    def do_GET(self) -> None:
+        """Answer, or say why not."""
+        server = self.server
+        assert isinstance(server, _Server)
+        # A page elsewhere may point its own host name at 127.0.0.1 to read what is served here.
+        own_names = {f"{name}:{server.server_port}" for name in (HOST, "localhost")}
+        if self.headers.get("Host") not in own_names:
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "not served here\n")
+            return
+        contents = {
+            "/": ("text/html", server.page.html),
+            "/status": ("application/json", server.page.status_json),
+            f"/{LIVE_SCRIPT}": ("text/javascript", _script),
+        }
+        kind, content = contents.get(self.path, ("", None))
+        if content is None:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "no such page\n")
+            return
+        try:
+            self._answer(HTTPStatus.OK, kind, content())
+        except SparingError as error:  # such as a run directory that was moved away
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", f"{error}\n")
+
+    def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
+        body = text.encode("utf-8")
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """To the library's log, not to the terminal."""
+        logger.debug(format, *args)
+
+
+def _script() -> str:
+    return files("sparing.report").joinpath("templates", LIVE_SCRIPT).read_text("utf-8")

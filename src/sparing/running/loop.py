@@ -1,0 +1,212 @@
+"""Ask, evaluate, tell, show: one run or several on one pool, until all have ended.
+
+T      points in flight over all runs together
+r_i    evaluations that run i may still make
+s_i    its share of T: points it may have in flight
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar
+
+from sparing.executors.failures import FailedEvaluationError, FailurePolicy
+from sparing.executors.pool import EvaluationPool
+from sparing.problem.evaluation_log import Proposal
+from sparing.problem.outcome import Outcome, record_to_outcome
+from sparing.running.inference import Inference
+from sparing.running.progress.display import Display
+from sparing.vbmc.state import IterationInfo
+from sparing.vbmc.stopping import StopReason
+
+Callback = Callable[[IterationInfo], Any]
+Item = TypeVar("Item")
+
+# What a callback returns to end the run.
+STOP = "stop"
+
+
+class DrivenRun:
+    """A run, and who wants to hear of it."""
+
+    def __init__(
+        self, inference: Inference, display: Display, callback: Callback | None = None
+    ) -> None:
+        self.inference = inference
+        self._display = display
+        self._callback = callback
+        self._n_shown = len(inference.history)
+        self._begun = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.inference.finished
+
+    @property
+    def n_left(self) -> int:
+        """r_i: none once it has finished, whatever the budget."""
+        left = self.inference.max_evaluations - self.inference.n_evaluations
+        return 0 if self.finished else max(0, left)
+
+    @property
+    def n_in_flight(self) -> int:
+        """Points whose values it waits for."""
+        return 0 if self.finished else len(self.inference.pending)
+
+    def begin(self) -> None:
+        """Show that it is under way, once."""
+        if not self._begun:
+            self._begun = True
+            self._display.start()
+
+    def harvest(self) -> list[Proposal]:
+        """Use what workers left for an earlier process; returns the points nobody evaluates."""
+        pending = {proposal.identifier: proposal for proposal in self.inference.pending}
+        spool = self.inference.store.spool
+        for identifier, record in spool.harvest():
+            if identifier in pending and not self.finished:
+                self.inference.tell_outcome(pending.pop(identifier), record_to_outcome(record))
+            spool.remove(identifier)
+        if not pending and self.n_left == 0:  # resumed with a budget that was spent before
+            self.inference.stop(StopReason.BUDGET)
+        self._n_shown = len(self.inference.history)
+        return [] if self.finished else list(pending.values())
+
+    def ask(self, n: int) -> list[Proposal]:
+        """Up to n new points."""
+        self.begin()
+        proposals = self.inference.ask(n)
+        self._display.running(self.n_in_flight)
+        return proposals
+
+    def tell(self, proposal: Proposal, outcome: Outcome) -> None:
+        """Use an outcome, unless the run has ended meanwhile, and show what it brought."""
+        inference = self.inference
+        if not self.finished:
+            inference.tell_outcome(proposal, outcome)
+        inference.store.spool.remove(proposal.identifier)
+        self._display.evaluation(inference.n_evaluations, inference.n_failed, outcome.duration)
+        self._display.running(self.n_in_flight)
+        for info in inference.history[self._n_shown :]:
+            self._display.iteration(info)
+            self._n_shown += 1
+            if self._callback is not None and self._callback(info) == STOP:
+                inference.stop()
+
+
+class RunLoop:
+    """Keeps the workers busy until the runs have ended or somebody interrupts them."""
+
+    def __init__(
+        self,
+        pool: EvaluationPool,
+        policy: FailurePolicy,
+        batch_size: int | None,
+        interruption: Interruption,
+    ) -> None:
+        self._pool = pool
+        self._policy = policy
+        self._batch_size = batch_size
+        self._interruption = interruption
+        self._owners: dict[Proposal, DrivenRun] = {}
+
+    def drive(self, runs: Sequence[DrivenRun]) -> None:
+        """Take up what earlier processes left, then ask, wait and tell."""
+        for run in runs:
+            self._submit(run, run.harvest())
+        while not all(run.finished for run in runs) and self._interruption.signal is None:
+            self._ask(runs)
+            told = []
+            for proposal, outcome in self._wait():
+                run = self._owners.pop(proposal)
+                run.tell(proposal, outcome)
+                told.append(run.inference)
+            for inference in dict.fromkeys(told):
+                self._policy.check(
+                    inference.n_failed, inference.n_evaluations, inference.evaluations
+                )
+
+    def _ask(self, runs: Sequence[DrivenRun]) -> None:
+        # Points of a run that has ended occupy their workers until they are evaluated.
+        n_stray = self._pool.n_in_flight - sum(run.n_in_flight for run in runs)
+        n_points = (self._batch_size or self._pool.capacity) - n_stray
+        for run, share in zip(runs, shares(n_points, [run.n_left for run in runs]), strict=True):
+            if share > run.n_in_flight:
+                self._submit(run, run.ask(share - run.n_in_flight))
+
+    def _submit(self, run: DrivenRun, proposals: Sequence[Proposal]) -> None:
+        for proposal in proposals:
+            self._owners[proposal] = run
+            self._pool.submit(proposal, run.inference.store.spool.directory)
+
+    def _wait(self) -> list[tuple[Proposal, Outcome]]:
+        try:
+            return self._interruption.break_into(self._pool.wait)
+        except FailedEvaluationError as failure:  # the policy ends the run; the record comes first
+            run = self._owners[failure.proposal]
+            if not run.finished:
+                run.inference.tell_outcome(failure.proposal, failure.outcome)
+            raise
+
+
+def shares(n_points: int, limits: Sequence[int]) -> list[int]:
+    """s_i: T points dealt out in turn, first run first; none gets more than its limit r_i.
+
+    With fewer points than runs the last runs wait: as many run at a time as there are workers,
+    and a run that has few evaluations left passes the rest of its share on.
+    """
+    dealt = [0] * len(limits)
+    while n_points > 0 and dealt != list(limits):
+        for i, limit in enumerate(limits):
+            if dealt[i] < limit and n_points > 0:
+                dealt[i] += 1
+                n_points -= 1
+    return dealt
+
+
+class _InterruptedWaitError(BaseException):
+    """A signal arrived while evaluations were running."""
+
+
+class Interruption:
+    """SIGINT and SIGTERM end the loop at a safe point; a second one ends it anywhere."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None  # the one that arrived
+        self._waiting = False  # for evaluations: the only moment a signal may break into
+
+    @contextmanager
+    def watched(self) -> Generator[None]:
+        """Take note of signals while the block runs; only the main thread gets any."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self._handle) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def break_into(self, wait: Callable[[], list[Item]]) -> list[Item]:
+        """What there is to wait for; nothing as soon as a signal arrives."""
+        try:
+            self._waiting = True
+            return wait() if self.signal is None else []
+        except _InterruptedWaitError:
+            return []
+        finally:
+            self._waiting = False
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = number
+        if self._waiting:
+            raise _InterruptedWaitError

@@ -1,0 +1,251 @@
+"""What a person sees while a run goes on.
+
+On a terminal, and in a notebook with ipywidgets, one panel that is redrawn; elsewhere plain lines
+on standard error, one per iteration; nothing with ``progress=False``. Nothing here goes through
+``logging``, so a program's own log settings are left alone.
+
+A display must never end a run: what it shows is cheap, the evaluations behind it are not.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from sparing.kernels.announce import NOTICE
+from sparing.running.progress.progress import Progress, clock, count, estimate, number, phase
+
+if TYPE_CHECKING:
+    from sparing.problem.problem import Problem
+    from sparing.vbmc.state import IterationInfo
+
+REFRESHES_PER_SECOND = 4
+# Plain lines come once per iteration; with a slow target, at least this often after an evaluation.
+SECONDS_BETWEEN_PLAIN_LINES = 30.0
+
+
+class Display:
+    """A display that shows nothing, and the interface of those that do."""
+
+    def compiling(self) -> None:
+        """Kernels are about to be compiled, which takes a while."""
+
+    def start(self) -> None:
+        """The first evaluation is about to be made."""
+
+    def running(self, n_running: int) -> None:
+        """So many evaluations are under way."""
+
+    def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
+        """So many evaluations have been made, so many failed; the last took so many seconds."""
+
+    def iteration(self, info: IterationInfo) -> None:
+        """An iteration of the algorithm has ended."""
+
+    def finish(self, result_summary: str) -> None:
+        """The run has ended with this result."""
+
+    def close(self) -> None:
+        """Give the terminal back; harmless when called again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def make_display(progress: bool, problem: Problem, max_evaluations: int) -> Display:
+    """The display that suits where standard error goes."""
+    if not progress or sys.stderr is None:  # no standard error: a windowed program
+        return Display()
+    dimension = len(problem.names)
+    console = redrawable_console()
+    if console is not None:
+        return LiveDisplay(console, dimension, max_evaluations)
+    return PlainDisplay(sys.stderr, dimension, max_evaluations)
+
+
+def redrawable_console() -> Console | None:
+    """Standard error, if what it shows can be redrawn."""
+    console = Console(stderr=True)
+    # rich draws in a notebook through ipywidgets, and only warns when they are missing.
+    has_widgets = console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+    return console if has_widgets or console.is_interactive else None
+
+
+class PlainDisplay(Display):
+    """Lines of text on a stream: for files, pipes and batch systems.
+
+    ``name`` stands in front of every line, when there are other runs to tell this one from.
+    """
+
+    def __init__(
+        self, stream: TextIO, dimension: int, max_evaluations: int, name: str = ""
+    ) -> None:
+        self._stream = stream
+        self._prefix = f"{name}: " if name else ""
+        self._progress = Progress(dimension, max_evaluations)
+        self._last_line = time.monotonic()
+
+    def compiling(self) -> None:
+        """Say that kernels are being compiled."""
+        self._write(NOTICE)
+
+    def start(self) -> None:
+        """Say what is being inferred."""
+        self._progress.started = time.monotonic()
+        state = self._progress
+        self._write(
+            f"{count(state.dimension, 'parameter')}, at most {state.max_evaluations} evaluations"
+        )
+
+    def running(self, n_running: int) -> None:
+        """Mention it in the next line."""
+        self._progress.n_running = n_running
+
+    def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
+        """Say so when nothing has been said for a while."""
+        self._progress.evaluation(n_evaluations, n_failed, seconds)
+        if time.monotonic() - self._last_line >= SECONDS_BETWEEN_PLAIN_LINES:
+            self._write(f"{self._progress.evaluations_text()}, {self._progress.clock_text()}")
+
+    def iteration(self, info: IterationInfo) -> None:
+        """One line per iteration."""
+        self._progress.iteration(info)
+        self._write(
+            f"iteration {info.iteration}: {self._progress.evaluations_text()}, "
+            f"log evidence {estimate(info.log_evidence, info.log_evidence_sd)}, "
+            f"ELBO {estimate(info.elbo, info.elbo_sd)}, K = {info.n_components}, "
+            f"reliability {number(info.reliability)}, {phase(info)}, "
+            f"{self._progress.clock_text()}"
+        )
+
+    def finish(self, result_summary: str) -> None:
+        """The result, and where the time went."""
+        for line in result_summary.splitlines():
+            self._write(line)
+        target, library = self._progress.target_seconds, self._progress.library_text()
+        self._write(f"time in the target {target:.1f} s, in the library {library}")
+
+    def _write(self, text: str) -> None:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        spelt = f"sparing: {self._prefix}{spell(text, encoding)}\n"
+        line = spelt.encode(encoding, "replace").decode(encoding)
+        self._last_line = time.monotonic()
+        try:
+            self._stream.write(line)
+            self._stream.flush()
+        except (OSError, ValueError):  # a closed pipe or file: the run matters more
+            return
+
+
+class LiveDisplay(Display):
+    """One panel, redrawn a few times a second."""
+
+    def __init__(self, console: Console, dimension: int, max_evaluations: int) -> None:
+        self._console = console
+        self._progress = Progress(dimension, max_evaluations)
+        self._compiling = Spinner("line", NOTICE)
+        self._running = False
+        self._live = Live(
+            console=console,
+            get_renderable=self._render,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            # What the target prints appears above the panel; a redirected stdout stays redirected.
+            redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
+        )
+
+    def compiling(self) -> None:
+        """Show a turning wheel."""
+        self._live.start(refresh=True)
+
+    def start(self) -> None:
+        """Show the panel."""
+        self._progress.started = time.monotonic()
+        self._running = True
+        self._live.start()
+        self._live.refresh()
+
+    def running(self, n_running: int) -> None:
+        """Show it at the next refresh."""
+        self._progress.n_running = n_running
+
+    def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
+        """Move the bar at the next refresh."""
+        self._progress.evaluation(n_evaluations, n_failed, seconds)
+
+    def iteration(self, info: IterationInfo) -> None:
+        """Show the iteration's figures at once."""
+        self._progress.iteration(info)
+        self._live.refresh()
+
+    def finish(self, result_summary: str) -> None:
+        """Leave the last panel standing, with the result under it."""
+        self._live.refresh()  # a notebook's panel is not redrawn when it stops
+        self.close()
+        self._console.print(Text(spell(result_summary, self._console.encoding)))
+
+    def close(self) -> None:
+        """Stop redrawing and show the cursor again."""
+        self._live.stop()
+
+    def _render(self) -> RenderableType:
+        return self._panel() if self._running else self._compiling
+
+    def _panel(self) -> Panel:
+        state = self._progress
+        title = f"sparing: {count(state.dimension, 'parameter')}"
+        bar = Table.grid(padding=(0, 2))
+        completed = min(state.n_evaluations, state.max_evaluations)
+        bar.add_row(
+            ProgressBar(total=state.max_evaluations, completed=completed, width=24),
+            state.evaluations_text(),
+            clock(state.elapsed),
+        )
+        figures = self._first_evaluations() if state.last is None else self._figures(state.last)
+        return Panel(Group(bar, figures), title=title, title_align="left", expand=False)
+
+    def _first_evaluations(self) -> RenderableType:
+        left = self._progress.time_left_text()
+        return Text(", ".join(filter(None, ("evaluating the initial design", left))))
+
+    def _figures(self, info: IterationInfo) -> Table:
+        samples = count(info.n_hyperparameter_samples, "hyperparameter sample")
+        rows = (
+            ("iteration", f"{info.iteration}, {phase(info)}"),
+            ("log evidence", estimate(info.log_evidence, info.log_evidence_sd)),
+            ("ELBO", estimate(info.elbo, info.elbo_sd)),
+            ("reliability index", f"{number(info.reliability)} (below 1 when stable)"),
+            ("mixture components", str(info.n_components)),
+            ("surrogate", f"{info.n_training} points, {samples}"),
+            ("time in the library", self._progress.library_text()),
+            ("time in the target", f"{self._progress.target_seconds:.1f} s"),
+            ("time left", self._progress.time_left_text() or "not known yet"),
+        )
+        table = Table.grid(padding=(0, 2))
+        for name, value in rows:
+            table.add_row(Text(name, style="dim"), Text(spell(value, self._console.encoding)))
+        return table
+
+
+def spell(text: str, encoding: str) -> str:
+    """The text with its one special sign spelt out where the encoding lacks it."""
+    return text if encoding.lower().startswith("utf") else text.replace("±", "+-")

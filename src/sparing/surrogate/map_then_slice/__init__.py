@@ -1,0 +1,1 @@
+"""How the paper trains the surrogate: maximum a posteriori, then slice sampling."""

@@ -1,0 +1,156 @@
+"""From the log to what the surrogate is trained on.
+
+x, y_user   evaluations in the user's coordinates
+u, y        the same in working coordinates: y = y_user + log |dx/du| (S2.3)
+y_max       largest y;   depth = y_max - y
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from sparing.numerics.arrays import Array
+from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.gaussian_process import TrainingSet
+
+
+@dataclass(frozen=True)
+class DeepValues:
+    """What happens to values far below the maximum, where accuracy is worth nothing.
+
+    Beyond a depth of d_0 a value's depth d grows only as d_0 (1 + log(d / d_0)), and it gets a
+    noise standard deviation of ``slope`` times what that exceeds d_0 by. The order of the values
+    stays, and so does everything that carries posterior mass; but a target that spans thousands of
+    nats, as real ones do before the mass is found, no longer forces the surrogate to be accurate
+    to a few of them where it does not matter. d_0 is ``depth_per_dimension`` D, or the depth above
+    which ``fraction_kept`` of the points lie where that is more: on the way up to the mass.
+    """
+
+    depth_per_dimension: float = 10.0  # the depth at which the paper trims (Section 3.5)
+    fraction_kept: float = 0.5
+    slope: float = 0.05
+
+    def limit(self, values: Array, dimension: int) -> float:
+        """d_0 for a training set with these values, (n,)."""
+        typical = float(np.max(values) - np.quantile(values, 1.0 - self.fraction_kept))
+        return max(self.depth_per_dimension * dimension, typical)
+
+    def noise_variance(self, compressed_depth: Array, limit: float) -> Array:
+        """Noise variance of points at the given compressed depths: (n,)."""
+        return (self.slope * np.maximum(compressed_depth - limit, 0.0)) ** 2
+
+
+def compressed(values: Array, maximum: float, limit: float) -> Array:
+    """Values whose depth d below the maximum grows logarithmically beyond the limit: (n,)."""
+    if math.isinf(limit):
+        return values
+    depth = np.maximum(maximum - values, 0.0)
+    deep = np.maximum(depth, limit)  # where the depth is below the limit the logarithm is zero
+    return values + np.where(depth > limit, depth - limit * (1.0 + np.log(deep / limit)), 0.0)
+
+
+def working_values(
+    evaluations: Sequence[Evaluation], transform: ParameterTransform
+) -> tuple[Array, Array]:
+    """Inputs (n, D) and values (n,) of usable evaluations in working coordinates."""
+    x = np.array([entry.x for entry in evaluations])
+    inputs = transform.to_working(x)
+    values = np.array([entry.value for entry in evaluations]) + transform.log_jacobian(inputs)
+    return inputs, values
+
+
+def known_noise_variance(evaluations: Sequence[Evaluation]) -> Array:
+    """Variance of each value's noise as the target gave it: (n,)."""
+    return np.array([entry.noise_sd for entry in evaluations]) ** 2
+
+
+def training_set(
+    evaluations: Sequence[Evaluation],
+    transform: ParameterTransform,
+    deep_values: DeepValues | None,
+) -> TrainingSet:
+    """The surrogate's training set: the given evaluations in working coordinates.
+
+    Usable evaluations enter with their values, points outside the support with a stand-in for
+    minus infinity where their neighbours confirm them.
+    """
+    usable = [entry for entry in evaluations if entry.usable]
+    inputs, values = working_values(usable, transform)
+    known = known_noise_variance(usable)
+    noise_variance = known
+    limit = math.inf
+    if deep_values is not None:
+        maximum = float(np.max(values))
+        limit = deep_values.limit(values, transform.dimension)
+        values = compressed(values, maximum, limit)
+        noise_variance = known + deep_values.noise_variance(maximum - values, limit)
+    outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
+    if outside:
+        u = transform.to_working(np.array([entry.x for entry in outside]))
+        u, stand_ins = confirmed_outside(u, inputs, values)
+        inputs = np.vstack([inputs, u])
+        values = np.concatenate([values, stand_ins])
+        noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
+    return TrainingSet(inputs, values, noise_variance, limit, float(np.median(known)))
+
+
+# Outside the support the log density is minus infinity, which no smooth surrogate can follow. A
+# value this far below the maximum leaves e^-10 of the density there, which is as good as none.
+OUTSIDE_DEPTH = 10.0
+OUTSIDE_NOISE_SD = 0.5  # the stand-in is a bound, not a measurement
+# A target that fails now and then may return -inf anywhere. A point counts as outside when most of
+# its nearest neighbours are: isolated ones in the bulk are then disregarded (one in a thousand is
+# not, at one failure in ten).
+N_NEIGHBOURS = 5
+N_CONFIRMING = 3
+
+
+def confirmed_outside(outside: Array, inside: Array, values: Array) -> tuple[Array, Array]:
+    """Points outside the support that their neighbours confirm, and their stand-in values.
+
+    ``outside`` (k, D) and ``inside`` (n, D) in working coordinates, ``values`` (n,) inside. The
+    stand-in is never above the nearest value inside, so that it cannot raise a density that falls
+    to zero towards the edge.
+    """
+    everything = np.vstack([inside, outside])
+    scale = np.maximum(everything.std(axis=0), np.finfo(float).tiny)
+    tree = KDTree(everything / scale)
+    # Each point finds itself first. Neighbours that do not exist have the index len(everything).
+    _, neighbours = tree.query(outside / scale, k=N_NEIGHBOURS + 1)
+    own = len(inside) + np.arange(len(outside))
+    others = (neighbours >= len(inside)) & (neighbours != own[:, None])
+    others &= neighbours < len(everything)
+    confirmed = others.sum(axis=1) >= N_CONFIRMING
+    _, nearest = KDTree(inside / scale).query(outside[confirmed] / scale)
+    stand_in = np.max(values) - OUTSIDE_DEPTH - inside.shape[1]
+    return outside[confirmed], np.minimum(stand_in, values[nearest])
+
+
+def joining_values(
+    evaluations: Sequence[Evaluation],
+    transform: ParameterTransform,
+    training: TrainingSet,
+) -> tuple[Array, Array]:
+    """Inputs and values of usable evaluations as they would join the training set."""
+    inputs, values = working_values(evaluations, transform)
+    maximum = max(float(training.values.max()), float(values.max()))
+    return inputs, compressed(values, maximum, training.depth_limit)
+
+
+def trimmed_indices(
+    evaluations: Sequence[Evaluation], transform: ParameterTransform, depth_per_dimension: float
+) -> frozenset[int]:
+    """Evaluations more than ``depth_per_dimension`` D below the maximum (Section 3.5)."""
+    evaluations = [entry for entry in evaluations if entry.usable]
+    _, values = working_values(evaluations, transform)
+    deep = np.max(values) - values > depth_per_dimension * transform.dimension
+    keep_at_least = transform.dimension + 2  # the surrogate needs something to stand on
+    if np.sum(~deep) < keep_at_least:
+        deep[np.argsort(values)[-keep_at_least:]] = False
+    return frozenset(entry.index for entry, drop in zip(evaluations, deep, strict=True) if drop)

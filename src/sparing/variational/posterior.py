@@ -1,0 +1,192 @@
+"""The variational posterior in the user's coordinates.
+
+    q(u)   mixture over working coordinates u (Eq. 6)
+    g      the map from the user's x to u, with |du/dx| = exp(-log_jacobian(u))
+
+so that the density of x is q(g(x)) exp(-log_jacobian(g(x))).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import ndtri
+
+from sparing.numerics.arrays import Array
+from sparing.numerics.quasi_random import scrambled_halton
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.variational.mixture import GaussianMixture
+
+# Moments in the user's coordinates have no closed form once a parameter is bounded: quasi-Monte
+# Carlo with this many points, the same ones always, so that they are properties of the posterior.
+MOMENT_SAMPLES = 2**15
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A posterior distribution one can sample and evaluate, in the user's coordinates.
+
+    ``mixture`` and ``transform`` give the same distribution in working coordinates.
+
+    >>> posterior = result.posterior
+    >>> posterior.names, posterior.dimension
+    (('slope', 'offset'), 2)
+    >>> posterior.mean.round(1)
+    array([ 1.2, -0.5])
+    >>> posterior.sd.round(1)
+    array([0.3, 0.2])
+    >>> posterior.covariance.shape
+    (2, 2)
+    """
+
+    mixture: GaussianMixture
+    transform: ParameterTransform
+    names: tuple[str, ...]
+
+    @property
+    def dimension(self) -> int:
+        """D, the number of parameters."""
+        return self.mixture.dimension
+
+    def sample(self, n: int, seed: int | np.random.Generator | None = None) -> Array:
+        """Draw n points: (n, D).
+
+        >>> draws = result.posterior.sample(1000, seed=1)
+        >>> draws.shape
+        (1000, 2)
+        >>> bool(np.mean(draws[:, 0] > 1.0) > 0.7)  # the probability of slope > 1
+        True
+        """
+        return self.transform.to_user(self.mixture.sample(n, np.random.default_rng(seed)))
+
+    def log_density(self, x: ArrayLike) -> Array:
+        """Normalised log density at one point (D,) or several (m, D); -inf outside the bounds.
+
+        >>> float(result.posterior.log_density([1.2, -0.5]).round())
+        1.0
+        >>> result.posterior.log_density([[1.2, -0.5], [0.0, 0.0]]).shape
+        (2,)
+        """
+        points = np.asarray(x, dtype=np.float64)
+        rows = np.atleast_2d(points)
+        if rows.shape[1] != self.dimension:
+            raise ValueError(
+                f"x has {rows.shape[1]} columns, but the posterior has {self.dimension} "
+                f"parameters ({', '.join(self.names)})"
+            )
+        inside = self.transform.contains(rows)
+        values = np.full(len(rows), -np.inf)
+        if np.any(inside):
+            u = self.transform.to_working(rows[inside])
+            values[inside] = self.mixture.log_density(u) - self.transform.log_jacobian(u)
+        return values[0] if points.ndim == 1 else values
+
+    def density(self, x: ArrayLike) -> Array:
+        """Normalised density at one point (D,) or several (m, D).
+
+        >>> peak, tail = result.posterior.density([[1.2, -0.5], [2.1, -0.5]])
+        >>> bool(tail < 0.02 * peak)  # three standard deviations away
+        True
+        """
+        return np.exp(self.log_density(x))
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        if self.transform.is_linear:
+            linear, offset = self.transform.linear_map()
+            mean = linear @ self.mixture.mean + offset
+            return mean, linear @ self.mixture.covariance @ linear.T
+        draws = self.transform.to_user(_quasi_random_sample(self.mixture, MOMENT_SAMPLES))
+        # A scale parameter that is hardly known has moments beyond what a float can hold.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
+
+    @property
+    def mean(self) -> Array:
+        """Posterior mean: (D,)."""
+        return self._moments[0]
+
+    @property
+    def covariance(self) -> Array:
+        """Posterior covariance: (D, D)."""
+        return self._moments[1]
+
+    @property
+    def sd(self) -> Array:
+        """Posterior standard deviation of each parameter: (D,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def mode(self) -> Array:
+        """The point of highest density in the user's coordinates: (D,).
+
+        >>> result.posterior.mode().round(1)
+        array([ 1.2, -0.5])
+        """
+        start = self.mixture.mode()
+
+        def negative_log_density(u: Array) -> float:
+            row = u[None, :]
+            return float((self.transform.log_jacobian(row) - self.mixture.log_density(row))[0])
+
+        if self.transform.is_linear:
+            return self.transform.to_user(start[None, :])[0]
+        best = minimize(negative_log_density, start, method="Nelder-Mead")
+        u = best.x if best.fun <= negative_log_density(start) else start
+        return self.transform.to_user(u[None, :])[0]
+
+    def quantile(self, probabilities: ArrayLike) -> Array:
+        """Marginal quantiles of each parameter: (len(probabilities), D).
+
+        >>> low, high = result.posterior.quantile([0.025, 0.975])
+        >>> low.round(1), high.round(1)
+        (array([ 0.6, -0.9]), array([ 1.8, -0.1]))
+        """
+        draws = self.transform.to_user(_quasi_random_sample(self.mixture, MOMENT_SAMPLES))
+        return np.quantile(draws, np.atleast_1d(probabilities), axis=0)
+
+    def marginal_density(self, parameter: int | str, points: ArrayLike) -> Array:
+        """Density of one parameter by itself at the given values: (m,).
+
+        Each standardised coordinate s_i is a linear function of u, so its marginal is a mixture of
+        one-dimensional normals in closed form, and s_i depends on x_i alone.
+
+        >>> low, peak, high = result.posterior.marginal_density("slope", [0.6, 1.2, 1.8])
+        >>> bool(peak > 5.0 * low and peak > 5.0 * high)  # two standard deviations away
+        True
+        """
+        index = self.names.index(parameter) if isinstance(parameter, str) else int(parameter)
+        values = np.atleast_1d(np.asarray(points, dtype=np.float64))
+        rows = np.tile(self.mean, (len(values), 1))  # the other coordinates do not matter
+        rows[:, index] = values
+        inside = self.transform.contains(rows)
+        matrix, offset = self.transform.standardised_map()
+        marginal = GaussianMixture(
+            self.mixture.weights,
+            self.mixture.means @ matrix[index, :, None] + offset[index],
+            self.mixture.scales,
+            np.sqrt(np.sum((matrix[[index]] * self.mixture.lengths) ** 2, axis=1)),
+        )
+        s = self.transform.standardised(rows)[:, index, None]
+        g = self.transform.coordinates[index]
+        log_slope = -g.log_derivative(g.to_unbounded(values)) - np.log(self.transform.width[index])
+        return np.where(inside, np.exp(marginal.log_density(s) + log_slope), 0.0)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {name}: {mean:.6g} ± {sd:.3g}"
+            for name, mean, sd in zip(self.names, self.mean, self.sd, strict=True)
+        ]
+        return "\n".join([f"Posterior ({self.mixture.n_components} components)", *lines])
+
+
+def _quasi_random_sample(mixture: GaussianMixture, n: int) -> Array:
+    """A deterministic, evenly spread sample of the mixture: (n, D)."""
+    unit = scrambled_halton(n, mixture.dimension + 1)
+    component = np.searchsorted(np.cumsum(mixture.weights), unit[:, 0], side="right")
+    component = np.minimum(component, mixture.n_components - 1)
+    normals = ndtri(np.clip(unit[:, 1:], 1e-12, 1.0 - 1e-12))
+    return mixture.means[component] + mixture.scales[component, None] * mixture.lengths * normals

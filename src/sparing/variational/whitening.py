@@ -1,0 +1,74 @@
+"""Rotate and scale the working coordinates by q's covariance.
+
+The mixture's components and the surrogate's length scales are aligned with the axes, so a
+posterior along a diagonal needs many of both; in whitened coordinates it is round. Whitening
+changes nothing in the log (it holds the user's coordinates), so it is a candidate: the new
+coordinates are kept only where the surrogate's marginal likelihood is better in them, and the
+first ones stay a candidate too.
+
+    Sigma   covariance of q in working coordinates, (D, D)
+    A, b    whitening u' = A (u - b), so that A Sigma A^T is the identity times ``width``^2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparing.numerics.arrays import Array
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.variational.mixture import GaussianMixture
+
+
+@dataclass(frozen=True)
+class WhiteningSettings:
+    """When a whitening is tried and when it is kept."""
+
+    # Tried after the warm-up, and then again whenever q has become clearly non-spherical...
+    every: int = 3  # ...but at most once in this many iterations
+    correlation_floor: float = 0.05  # smaller correlations are noise of the fit: zeroed
+    # Not worth the refit: eigenvalues of the whitened covariance within this factor of each other.
+    condition_number: float = 2.0
+    # Kept only when the surrogate's log marginal likelihood gains at least so many nats: more than
+    # it scatters over hyperparameter samples.
+    minimal_gain: float = 2.0
+    width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
+
+
+def whitening_matrix(covariance: Array, correlation_floor: float, width: float) -> Array:
+    """A with A Sigma A^T = width^2 I, small correlations of Sigma zeroed first: (D, D)."""
+    sds = np.sqrt(np.diag(covariance))
+    correlation = covariance / np.outer(sds, sds)
+    correlation[np.abs(correlation) < correlation_floor] = 0.0
+    np.fill_diagonal(correlation, 1.0)
+    eigenvalues, rotation = np.linalg.eigh(correlation * np.outer(sds, sds))
+    eigenvalues = np.maximum(eigenvalues, 1e-12 * eigenvalues[-1])
+    # Principal axes become coordinate axes, so what this estimate of Sigma still gets wrong (the
+    # length of a long axis, mostly) is a length scale that the surrogate and q can adapt.
+    return width * (rotation / np.sqrt(eigenvalues)).T
+
+
+def anisotropy(covariance: Array) -> float:
+    """Ratio of the largest to the smallest eigenvalue of the covariance."""
+    eigenvalues = np.linalg.eigvalsh(covariance)
+    return float(eigenvalues[-1] / max(eigenvalues[0], np.finfo(float).tiny))
+
+
+def carry_over(
+    mixture: GaussianMixture, old: ParameterTransform, new: ParameterTransform
+) -> GaussianMixture:
+    """The mixture in new coordinates; of the components' covariances only the diagonal is kept."""
+    linear, offset = change_of_coordinates(old, new)
+    lengths = np.sqrt(np.sum((linear * mixture.lengths) ** 2, axis=1))
+    return GaussianMixture(
+        mixture.weights, mixture.means @ linear.T + offset, mixture.scales, lengths
+    )
+
+
+def change_of_coordinates(old: ParameterTransform, new: ParameterTransform) -> tuple[Array, Array]:
+    """(L, c) of u_new = L u_old + c: two whitenings of the same standardised coordinates."""
+    old_matrix, old_offset = old.standardised_map()  # s = M u + b
+    new_matrix, new_offset = new.standardised_map()
+    inverse = np.linalg.inv(new_matrix)
+    return inverse @ old_matrix, inverse @ (old_offset - new_offset)

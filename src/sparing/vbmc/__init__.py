@@ -1,0 +1,1 @@
+"""Variational Bayesian Monte Carlo: Algorithm 1, its parts, and what it concludes."""

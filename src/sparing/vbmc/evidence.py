@@ -1,0 +1,158 @@
+"""Log evidence from the surrogate rather than from the bound.
+
+The ELBO is below the surrogate's own log evidence by KL(q || posterior of the surrogate). With q
+as the proposal, importance sampling removes that gap at no evaluation of the target. The surrogate
+is uncertain, and the expectation of exp(f) is larger than exp of the expectation of f:
+
+    log Z = mean over psi of log mean_s w_s,   w_s = exp(f(x_s) + V(x_s) / 2) / q(x_s),   x_s ~ q.
+
+    f, V    posterior mean and variance of the surrogate for one hyperparameter sample psi
+    q(x)    variational posterior                 k   Pareto shape of the largest weights
+
+V is cut at ``largest_variance``: where the surrogate extrapolates, exp(V / 2) is not to be trusted
+(docs/decisions/0006). The largest weights are replaced by quantiles of a fitted Pareto tail
+(Vehtari et al., "Pareto smoothed importance sampling"); k > 0.7 says that q misses part of the
+posterior, and then the bound is returned instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparing.numerics.arrays import Array
+from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.variational.elbo import Elbo
+from sparing.variational.mixture import GaussianMixture
+from sparing.vbmc.importance import (
+    WeightedDraws,
+    corrected_mixture,
+    log_sum,
+    pareto_smooth,
+    weighted_draws,
+)
+
+
+@dataclass(frozen=True)
+class EvidenceSettings:
+    """How the log evidence is estimated."""
+
+    importance_correction: bool = True
+    n_samples: int = 2**11
+    n_samples_in_warm_up: int = 2**8  # nothing but the display looks at the evidence then
+    largest_variance: float = 0.5
+    largest_pareto_k: float = 0.7  # Vehtari et al.: the estimate is unusable above
+
+    @classmethod
+    def paper(cls) -> EvidenceSettings:
+        """The bound itself (Algorithm 1, line 24)."""
+        return cls(importance_correction=False)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What earlier iterations teach about the error of this one.
+
+    ``inflation`` is the factor on the surrogate's variance that held-out draws show,
+    ``error_inflation`` the one in the reported error, which also covers what few draws have not
+    tested yet; ``recent`` are the last few estimates of the log evidence after the warm-up, oldest
+    first.
+    """
+
+    inflation: float = 1.0
+    error_inflation: float = 1.0
+    recent: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A log evidence with its standard deviation and how it was obtained.
+
+    ``curvature`` is what exp(V / 2) added, ``inflation`` the factor by which held-out draws
+    multiply the surrogate's variance; they are 0 and 1, and ``pareto_k`` and ``effective_samples``
+    NaN, when no importance correction was asked for.
+    """
+
+    log_evidence: float
+    sd: float
+    corrected: bool
+    pareto_k: float
+    effective_samples: float
+    curvature: float
+    inflation: float
+
+
+def corrected_posterior(
+    mixture: GaussianMixture,
+    gp: GaussianProcess,
+    elbo: Elbo,
+    calibration: Calibration,
+    settings: EvidenceSettings,
+    generator: np.random.Generator,
+    *,
+    warm_up: bool = False,
+) -> tuple[Evidence, GaussianMixture]:
+    """The log evidence and the posterior, both corrected by importance sampling where asked."""
+    draws = None
+    if settings.importance_correction:
+        n_samples = settings.n_samples_in_warm_up if warm_up else settings.n_samples
+        draws = weighted_draws(mixture, gp, n_samples, settings.largest_variance, generator)
+    evidence = estimate_evidence(draws, elbo, calibration, settings)
+    if draws is None:
+        return evidence, mixture
+    return evidence, corrected_mixture(mixture, draws, settings.largest_pareto_k)
+
+
+def estimate_evidence(
+    draws: WeightedDraws | None, elbo: Elbo, calibration: Calibration, settings: EvidenceSettings
+) -> Evidence:
+    """Correct the ELBO by importance sampling where the weights allow it; no draws: the ELBO.
+
+    The error has five parts: the surrogate's own (that of the ELBO, inflated by what held-out
+    draws show), half of the curvature term, which is as uncertain as V is, how much the estimate
+    still moves from one iteration to the next, the Monte Carlo error, and, where the correction is
+    refused, its size.
+    """
+    if draws is None:
+        return Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)
+    estimates = [_importance_estimate(row) for row in draws.log_weights]
+    log_evidence = float(np.mean([item.log_mean for item in estimates]))
+    flat = float(np.mean([_log_mean(row) for row in draws.flat_log_weights]))
+    pareto_k = float(np.median([item.pareto_k for item in estimates]))
+    effective = float(np.mean([item.effective for item in estimates]))
+    curvature = log_evidence - flat
+    surrogate_sd = float(np.sqrt(calibration.error_inflation)) * elbo.sd
+    rest = pareto_k, effective, curvature, calibration.inflation
+    if not np.isfinite(log_evidence):
+        return Evidence(elbo.value, surrogate_sd, False, *rest)
+    movement = float(
+        np.std([*calibration.recent, log_evidence], ddof=min(1, len(calibration.recent)))
+    )
+    sd = float(np.sqrt(surrogate_sd**2 + 0.25 * curvature**2 + movement**2))
+    if pareto_k > settings.largest_pareto_k:
+        # What the correction would have been is not reliable, but it is the size of the gap.
+        sd = float(np.hypot(sd, log_evidence - elbo.value))
+        return Evidence(elbo.value, sd, False, *rest)
+    monte_carlo_sd = float(np.mean([item.sd for item in estimates]))
+    return Evidence(log_evidence, float(np.hypot(sd, monte_carlo_sd)), True, *rest)
+
+
+@dataclass(frozen=True)
+class _ImportanceEstimate:
+    log_mean: float
+    sd: float  # of log_mean
+    pareto_k: float
+    effective: float
+
+
+def _importance_estimate(log_weights: Array) -> _ImportanceEstimate:
+    smoothed, pareto_k = pareto_smooth(log_weights)
+    log_mean = _log_mean(smoothed)
+    relative = np.exp(smoothed - log_mean)
+    sd = float(np.std(relative) / np.sqrt(len(relative)))
+    return _ImportanceEstimate(log_mean, sd, pareto_k, float(len(relative) / np.mean(relative**2)))
+
+
+def _log_mean(log_weights: Array) -> float:
+    return log_sum(log_weights) - float(np.log(len(log_weights)))

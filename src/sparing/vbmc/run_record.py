@@ -1,0 +1,92 @@
+"""The record of a run, as everything that describes a run reads it.
+
+Summaries, pictures and the report are functions of a `RunRecord`; `sparing.Result` is one
+with the calls a user makes on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.problem import Problem
+from sparing.variational.posterior import Posterior
+from sparing.vbmc.evidence import Evidence
+from sparing.vbmc.settings import Settings
+from sparing.vbmc.state import IterationInfo
+from sparing.vbmc.stopping import StopReason
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """What a run found and how it went; the fields are described in `sparing.Result`."""
+
+    problem: Problem
+    posterior: Posterior
+    elbo: float
+    elbo_sd: float
+    evidence: Evidence
+    converged: bool
+    stop_reason: StopReason
+    evaluations: tuple[Evaluation, ...]
+    history: tuple[IterationInfo, ...]
+    warnings: tuple[str, ...]
+    settings: Settings
+    seed: int
+
+    @property
+    def log_evidence(self) -> float:
+        """Best estimate of the log evidence (log marginal likelihood).
+
+        >>> round(result.log_evidence, 1)
+        -1.0
+        """
+        return self.evidence.log_evidence
+
+    @property
+    def log_evidence_sd(self) -> float:
+        """Standard deviation of ``log_evidence``.
+
+        >>> result.log_evidence_sd < 0.1
+        True
+        """
+        return self.evidence.sd
+
+    @property
+    def n_evaluations(self) -> int:
+        """How often the target was evaluated, failures included.
+
+        >>> result.n_evaluations == len(result.evaluations)
+        True
+        """
+        return len(self.evaluations)
+
+    @property
+    def failed(self) -> tuple[Evaluation, ...]:
+        """The evaluations that gave no value; a density of zero is a value.
+
+        >>> [entry.message for entry in result.failed]
+        []
+        """
+        values = (Status.OK, Status.OUT_OF_SUPPORT)
+        return tuple(entry for entry in self.evaluations if entry.status not in values)
+
+    @property
+    def library_seconds(self) -> float:
+        """Seconds spent in the library itself, target time excluded.
+
+        >>> result.library_seconds > result.target_seconds  # the target here takes no time
+        True
+        """
+        return float(sum(info.seconds for info in self.history))
+
+    @property
+    def target_seconds(self) -> float:
+        """Seconds spent in the target.
+
+        >>> f"{result.target_seconds / result.n_evaluations:.1f} s per evaluation"
+        '0.0 s per evaluation'
+        """
+        return float(np.nansum([entry.duration for entry in self.evaluations]))

@@ -1,0 +1,348 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
+from sparing.problem.problem import Problem
+
+INF = np.inf
+# name -> lower, upper, plausible_lower, plausible_upper
+KINDS = {
+    "unbounded": (-INF, INF, -3.0, 5.0),
+    "bounded": (-1.0, 4.0, 0.0, 3.0),
+    "bounded_touching": (0.0, 1.0, 0.0, 1.0),
+    "lower_bounded": (2.0, INF, 2.5, 9.0),
+    "lower_touching": (0.0, INF, 0.0, 3.0),
+    "upper_bounded": (-INF, 7.0, -2.0, 6.5),
+    "wide_logs": (0.0, INF, 1e-12, 1e3),
+}
+MAPS = list(BoundedMap)
+
+
+def flat(x):
+    return 0.0
+
+
+def make(*kinds, bounded_map=BoundedMap.PROBIT):
+    columns = np.array([KINDS[kind] for kind in kinds])
+    problem = Problem(flat, columns[:, 2], columns[:, 3], columns[:, 0], columns[:, 1])
+    return ParameterTransform.from_problem(problem, bounded_map)
+
+
+def make_whitened(*kinds, bounded_map=BoundedMap.PROBIT, seed=0):
+    generator = np.random.default_rng(seed)
+    D = len(kinds)
+    transform = make(*kinds, bounded_map=bounded_map)
+    for _ in range(2):  # composed
+        matrix = np.eye(D) + 0.4 * generator.normal(size=(D, D))
+        transform = transform.whitened(generator.normal(size=D), matrix)
+    return transform
+
+
+def numerical_log_jacobian(transform, u, step=1e-5):
+    """log |det dx/du| by central differences of fourth order."""
+    D = len(u)
+    columns = []
+    for e in np.eye(D) * step:
+        x = transform.to_user(np.array([u - 2 * e, u - e, u + e, u + 2 * e]))
+        columns.append((x[0] - 8 * x[1] + 8 * x[2] - x[3]) / (12 * step))
+    return np.linalg.slogdet(np.array(columns))[1]
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_jacobian_of_each_kind(kind, bounded_map):
+    transform = make(kind, bounded_map=bounded_map)
+    for u in (-0.6, -0.3, 0.0, 0.4, 0.6):
+        exact = transform.log_jacobian([[u]])[0]
+        assert exact == pytest.approx(numerical_log_jacobian(transform, np.array([u])), abs=1e-6)
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("maker", [make, make_whitened])
+def test_jacobian_of_mixed_kinds(maker, bounded_map):
+    transform = maker("unbounded", "bounded", "lower_bounded", "upper_bounded",
+                      bounded_map=bounded_map)  # fmt: skip
+    points = np.random.default_rng(1).normal(scale=0.3, size=(5, 4))
+    exact = transform.log_jacobian(points)
+    numerical = [numerical_log_jacobian(transform, u) for u in points]
+    np.testing.assert_allclose(exact, numerical, atol=1e-6)
+
+
+DENSITIES = {
+    "unbounded": stats.norm(1.0, 1.5),
+    "bounded": stats.truncnorm(-2.0, 3.0, loc=1.0, scale=1.0),
+    "bounded_touching": stats.beta(0.7, 1.4),
+    "lower_bounded": stats.gamma(2.0, loc=2.0, scale=1.3),
+    "lower_touching": stats.expon(),
+    "upper_bounded": stats.weibull_max(1.5, loc=7.0, scale=3.0),
+}
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("kind", DENSITIES)
+def test_a_density_still_integrates_to_one(kind, bounded_map):
+    transform = make(kind, bounded_map=bounded_map)
+    density = DENSITIES[kind]
+
+    def working_density(u):
+        x = transform.to_user([[u]])
+        return float(np.exp(density.logpdf(x[0, 0]) + transform.log_jacobian([[u]])[0]))
+
+    ends = (np.array([-30.0, 30.0]) - transform.centre[0]) / transform.width[0]  # |v| <= 30
+    total, _ = integrate.quad(working_density, *ends, points=(-1, 0, 1), limit=200)
+    assert total == pytest.approx(1.0, abs=1e-7)
+
+
+def test_a_joint_density_still_integrates_to_one_when_whitened():
+    transform = make_whitened("bounded", "lower_bounded")
+    priors = [DENSITIES["bounded"], DENSITIES["lower_bounded"]]
+    # Importance sampling with a normal fitted to transformed draws.
+    generator = np.random.default_rng(2)
+    x = np.column_stack([p.rvs(4000, random_state=generator) for p in priors])
+    u = transform.to_working(x)
+    proposal = stats.multivariate_t(u.mean(axis=0), np.cov(u.T), df=5, seed=generator)
+    draws = proposal.rvs(20_000)
+    users = transform.to_user(draws)
+    log_density = sum(p.logpdf(users[:, i]) for i, p in enumerate(priors))
+    ratio = np.exp(log_density + transform.log_jacobian(draws) - proposal.logpdf(draws))
+    standard_error = ratio.std() / np.sqrt(len(ratio))
+    assert standard_error < 0.01
+    assert abs(ratio.mean() - 1.0) < 4 * standard_error
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+def test_plausible_box_is_the_unit_box(bounded_map):
+    kinds = [kind for kind in KINDS if "touching" not in kind]
+    transform = make(*kinds, bounded_map=bounded_map)
+    columns = np.array([KINDS[kind] for kind in kinds])
+    np.testing.assert_allclose(transform.to_working(columns[None, :, 2]), -0.5, atol=1e-12)
+    np.testing.assert_allclose(transform.to_working(columns[None, :, 3]), 0.5, atol=1e-12)
+    low, high = transform.working_plausible_box()
+    assert np.array_equal(low, np.full(len(kinds), -0.5))
+    assert np.array_equal(high, -low)
+
+
+def test_a_plausible_box_on_the_bounds_is_shrunk_for_standardising():
+    transform = make("bounded_touching", "lower_touching")
+    np.testing.assert_allclose(
+        transform.to_user([[-0.5, -0.5], [0.5, 0.5]]), [[0.001, 0.003], [0.999, 3.0]], rtol=1e-12
+    )
+
+
+def test_the_papers_logit():
+    transform = make("bounded", bounded_map=BoundedMap.LOGIT)
+    x = np.array([-0.99, 0.5, 1.5, 3.9])
+
+    def g(value):  # Section S2.3
+        z = (value + 1.0) / 5.0
+        return np.log(z / (1.0 - z))
+
+    expected = (g(x) - (g(0.0) + g(3.0)) / 2) / (g(3.0) - g(0.0))
+    np.testing.assert_allclose(
+        transform.to_working(x[:, None])[:, 0], expected, rtol=1e-12, atol=1e-15
+    )
+
+
+def test_the_probit_makes_a_uniform_density_normal():
+    transform = make("bounded_touching", bounded_map=BoundedMap.PROBIT)
+    u = np.linspace(-1, 1, 7)
+    sd = 1.0 / transform.width[0]
+    np.testing.assert_allclose(
+        transform.log_jacobian(u[:, None]), stats.norm(0, sd).logpdf(u), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_round_trip_relative_to_the_range(kind, bounded_map):
+    transform = make(kind, bounded_map=bounded_map)
+    lower, upper, low, high = KINDS[kind]
+    middle = np.linspace(low, high, 101)
+    near = np.geomspace(1e-18, 0.4, 60) * (high - low)
+    x = [middle]
+    x += [lower + near, [lower]] if np.isfinite(lower) else [low - 100.0 * near]
+    x += [upper - near, [upper]] if np.isfinite(upper) else [high + 100.0 * near]
+    x = np.concatenate(x)
+    u = transform.to_working(x[:, None])
+    assert np.all(np.isfinite(u))
+    assert np.all(np.isfinite(transform.log_jacobian(u)))
+    back = transform.to_user(u)[:, 0]
+    span = upper - lower if np.isfinite(upper - lower) else high - low
+    assert np.max(np.abs(back - x)) <= 1e-12 * span
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+def test_distances_to_a_bound_keep_their_digits(bounded_map):
+    # Seen from zero, x = 1e-20 is a number like any other, also below a bound of 1.
+    lower_at_zero = make("bounded_touching", bounded_map=bounded_map)
+    problem = Problem(flat, -1.0, 0.0, -1.0, 0.0)
+    upper_at_zero = ParameterTransform.from_problem(problem, bounded_map)
+    x = np.geomspace(1e-25, 0.3, 30)[:, None]
+    np.testing.assert_allclose(lower_at_zero.to_user(lower_at_zero.to_working(x)), x, rtol=1e-12)
+    np.testing.assert_allclose(upper_at_zero.to_user(upper_at_zero.to_working(-x)), -x, rtol=1e-12)
+    # The two are mirror images.
+    np.testing.assert_allclose(lower_at_zero.to_working(x), -upper_at_zero.to_working(-x))
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.0, INF), (0.0, 1e300), (-INF, 0.0)])
+def test_a_box_over_many_decades_can_be_left_by_its_width(lower, upper):
+    low, high = (1e-60, 1.0) if lower == 0.0 else (-1.0, -1e-60)
+    transform = ParameterTransform.from_problem(Problem(flat, low, high, lower, upper))
+    u = np.linspace(-2.0, 2.0, 9)[:, None]
+    np.testing.assert_allclose(transform.to_working(transform.to_user(u)), u, atol=1e-10)
+
+
+@pytest.mark.parametrize("maker", [make, make_whitened])
+@pytest.mark.parametrize("bounded_map", MAPS)
+def test_round_trip_of_mixed_kinds(maker, bounded_map):
+    transform = maker("unbounded", "bounded", "lower_bounded", "upper_bounded",
+                      bounded_map=bounded_map)  # fmt: skip
+    u = np.random.default_rng(3).normal(size=(50, 4))
+    x = transform.to_user(u)
+    np.testing.assert_allclose(transform.to_user(transform.to_working(x)), x, rtol=1e-11)
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("size", [10.0, 1e3, 1e10, 1e100, 1e200])
+def test_far_away_everything_stays_finite_and_inside(size, bounded_map):
+    transform = make(*KINDS, bounded_map=bounded_map)
+    u = np.vstack([np.full(len(KINDS), size), np.full(len(KINDS), -size)])
+    x = transform.to_user(u)
+    assert np.all(np.isfinite(x))
+    assert np.all(transform.contains(x))
+    assert np.all(np.isfinite(transform.log_jacobian(u)))
+    assert np.all(np.isfinite(transform.to_working(x)))
+
+
+def test_the_jacobian_is_exact_far_away():
+    logit = make("bounded", bounded_map=BoundedMap.LOGIT)
+    probit = make("bounded", bounded_map=BoundedMap.PROBIT)
+    half = make("lower_bounded")
+    for u in (-300.0, 250.0):
+        v = u * logit.width[0] + logit.centre[0]
+        expected = np.log(5.0) + np.log(logit.width[0]) - abs(v)  # far in the tail, F' = e^-|v|
+        assert logit.log_jacobian([[u]])[0] == pytest.approx(expected, rel=1e-13)
+        v = u * probit.width[0] + probit.centre[0]
+        expected = np.log(5.0) + np.log(probit.width[0]) + stats.norm.logpdf(v)
+        assert probit.log_jacobian([[u]])[0] == pytest.approx(expected, rel=1e-13)
+        v = u * half.width[0] + half.centre[0]
+        assert half.log_jacobian([[u]])[0] == pytest.approx(v + np.log(half.width[0]), rel=1e-13)
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize(
+    ("lower", "upper", "low", "high"),
+    [
+        (1e-300, 1e300, 1e-200, 1e200),
+        (-1e300, 1e300, -1e299, 1e299),
+        (0.0, INF, 1e-300, 1e300),
+        (-INF, INF, -1e300, 1e300),
+        (-1e-300, 1e-300, -1e-301, 1e-301),
+        (2.4e6, 2.5e6, 2.45e6, 2.45e6 + 1e-3),
+    ],
+)
+def test_extreme_ranges_work(lower, upper, low, high, bounded_map):
+    problem = Problem(flat, low, high, lower, upper)
+    transform = ParameterTransform.from_problem(problem, bounded_map)
+    u = np.linspace(-0.5, 0.5, 11)[:, None]
+    x = transform.to_user(u)
+    assert np.all(np.diff(x[:, 0]) > 0)
+    np.testing.assert_allclose(transform.to_working(x), u, atol=1e-6)
+    assert np.all(np.isfinite(transform.log_jacobian(u)))
+
+
+def test_rows_do_not_depend_on_their_batch():
+    transform = make_whitened(*KINDS)
+    u = np.random.default_rng(4).normal(size=(33, len(KINDS)))
+    x = transform.to_user(u)
+    working, jacobian = transform.to_working(x), transform.log_jacobian(u)
+    for i in range(len(u)):
+        assert np.array_equal(transform.to_user(u[i : i + 1])[0], x[i])
+        assert np.array_equal(transform.to_working(x[i : i + 1])[0], working[i])
+        assert transform.log_jacobian(u[i : i + 1])[0] == jacobian[i]
+
+
+def test_whitening_is_taken_in_current_coordinates_and_composes():
+    plain = make("unbounded", "bounded")
+    generator = np.random.default_rng(5)
+    A, B = generator.normal(size=(2, 2, 2))
+    a, b = generator.normal(size=(2, 2))
+    x = plain.to_user(generator.normal(size=(6, 2)))
+    s = plain.to_working(x)
+    once = plain.whitened(a, A)
+    twice = once.whitened(b, B)
+    np.testing.assert_allclose(once.to_working(x), (s - a) @ A.T)
+    np.testing.assert_allclose(twice.to_working(x), ((s - a) @ A.T - b) @ B.T)
+    expected = plain.log_jacobian(s) - np.log(abs(np.linalg.det(A) * np.linalg.det(B)))
+    np.testing.assert_allclose(twice.log_jacobian(twice.to_working(x)), expected)
+    M, offset = twice.standardised_map()
+    np.testing.assert_allclose(twice.to_working(x) @ M.T + offset, s)
+    np.testing.assert_allclose(twice.standardised(x), s)
+    assert plain.whitening is None
+
+
+def test_the_plausible_box_after_a_whitening_holds_its_corners():
+    transform = make_whitened("unbounded", "bounded")
+    corners = np.array([[i, j] for i in (-0.5, 0.5) for j in (-0.5, 0.5)])
+    whitening = transform.whitening
+    assert whitening is not None
+    images = (corners - whitening.centre) @ whitening.matrix.T
+    low, high = transform.working_plausible_box()
+    np.testing.assert_allclose(images.min(axis=0), low)
+    np.testing.assert_allclose(images.max(axis=0), high)
+
+
+@pytest.mark.parametrize("matrix", [np.ones((2, 2)), np.eye(3), np.full((2, 2), np.nan)])
+def test_an_unusable_whitening_is_refused(matrix):
+    with pytest.raises(ValueError, match="whitening"):
+        make("unbounded", "bounded").whitened(np.zeros(2), matrix)
+
+
+@pytest.mark.parametrize("maker", [make, make_whitened])
+def test_linear_map(maker):
+    transform = maker("unbounded", "unbounded")
+    assert transform.is_linear
+    linear, offset = transform.linear_map()
+    u = np.random.default_rng(6).normal(size=(5, 2))
+    np.testing.assert_allclose(u @ linear.T + offset, transform.to_user(u))
+    bounded = maker("unbounded", "bounded")
+    assert not bounded.is_linear
+    with pytest.raises(ValueError, match="not a linear"):
+        bounded.linear_map()
+
+
+def test_contains_is_about_the_closed_bounds():
+    transform = make("bounded", "lower_bounded")
+    x = [[-1.0, 2.0], [4.0, 1e300], [4.1, 3.0], [0.0, 1.9], [np.nan, 3.0], [0.0, INF]]
+    assert transform.contains(x).tolist() == [True, True, False, False, False, False]
+
+
+def test_points_must_come_as_a_batch():
+    transform = make("unbounded", "bounded")
+    for method in (transform.to_working, transform.to_user, transform.log_jacobian):
+        with pytest.raises(ValueError, match=r"\(m, 2\)"):
+            method(np.zeros(2))
+    assert transform.to_working(np.empty((0, 2))).shape == (0, 2)
+    assert transform.log_jacobian(np.empty((0, 2))).shape == (0,)
+
+
+def test_the_reachable_box_holds_the_plausible_one_and_keeps_values_sane():
+    problem = Problem(
+        lambda x: 0.0,
+        [0.5, 0.2, -1.0, -3.0, 1e-3],
+        [3.0, 0.8, 1.0, -1.0, 1e3],
+        lower=[0.0, 0.0, -np.inf, -np.inf, 0.0],
+        upper=[np.inf, 1.0, np.inf, 0.0, np.inf],
+    )
+    transform = ParameterTransform.from_problem(problem)
+    lower, upper = transform.reachable_box()
+    assert np.all(lower < -0.5)
+    assert np.all(upper > 0.5)
+    x = transform.to_user(np.vstack([lower, upper]))
+    assert np.all(np.abs(x) < 1.1e9)
+    assert 0.0 < x[0, 0] < 1e-5
+    assert 0.0 < x[0, 1] < 1e-8
+    assert x[1, 3] > -1e-5

@@ -1,0 +1,179 @@
+"""A run that continues from a saved state is the run that never stopped, to the last bit."""
+
+import contextlib
+import dataclasses
+import io
+import json
+
+import numpy as np
+import pytest
+from tests.results.files.support import assert_same, whitening_often
+
+import sparing
+from sparing.errors import LoadError
+from sparing.results.files.state_codec import state_from_parts, state_to_parts
+
+
+def through_bytes(arrays, metadata):
+    """What a snapshot does to the parts: npz without pickle, and strict JSON."""
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    content.seek(0)
+    with np.load(content, allow_pickle=False) as stored:
+        return dict(stored), json.loads(json.dumps(metadata, allow_nan=False))
+
+
+def drive(run, problem, until):
+    """At least so many evaluations, and on to the next refit."""
+    while not run.finished and (run.n_evaluations < until or run._engine._n_since_refit > 0):
+        for proposal in run.ask():
+            run.tell(proposal, problem.log_joint(proposal.x))
+
+
+def restored_state(run, problem, base):
+    return state_from_parts(
+        *through_bytes(*state_to_parts(run._engine.state)),
+        base=base,
+        evaluations=run.evaluations,
+        names=problem.names,
+        settings=run.settings,
+    )
+
+
+def resumed(run, problem, options):
+    """A fresh run put where the other one is, just after a refit."""
+    assert run._engine._n_since_refit == 0 and not run.pending
+    fresh = sparing.Inference(problem, **options)
+    engine = fresh._engine
+    for entry in run.evaluations:
+        proposal = sparing.Proposal(entry.identifier, entry.x)
+        fresh.store.append_intent(proposal)
+        fresh.store.append_result(entry)
+        engine.apply_intent(proposal)
+        engine.apply_result(entry, refit=False)
+    engine.restore(restored_state(run, problem, engine.state.transform))
+    return fresh
+
+
+def endless(settings):
+    """Settings with which a run ends by its budget only."""
+    stopping = dataclasses.replace(settings.stopping, n_stable=99)
+    return dataclasses.replace(settings, stopping=stopping)
+
+
+CASES = {
+    "default, in the warm-up": (sparing.Settings(), 20, 35),
+    "default, after the warm-up": (endless(sparing.Settings()), 45, 60),
+    "whitened again and again": (endless(whitening_often()), 40, 50),
+    "paper": (sparing.Settings.paper(), 15, 25),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_restored_run_continues_as_if_it_had_never_stopped(case, tilted_problem):
+    settings, stop, end = CASES[case]
+    options = {"seed": 3, "max_evaluations": end, "settings": settings}
+    whole = sparing.Inference(tilted_problem, **options)
+    drive(whole, tilted_problem, stop)
+    if "whitened" in case:
+        assert whole._engine.state.transform.whitening is not None
+    other = resumed(whole, tilted_problem, options)
+    for run in (whole, other):
+        drive(run, tilted_problem, end)
+    assert whole.finished and other.finished
+    assert whole.n_evaluations == other.n_evaluations > stop
+    assert_same(whole.evaluations, other.evaluations, skip=("duration",))
+    assert_same(whole.history, other.history, skip=("timings",))
+    a, b = whole.result(), other.result()
+    assert_same(a, b, skip=("timings", "problem"))
+    np.testing.assert_array_equal(a.posterior.sample(5, seed=1), b.posterior.sample(5, seed=1))
+
+
+def test_every_field_is_restored_and_objects_are_shared_as_before(tilted_problem):
+    run = sparing.Inference(tilted_problem, seed=3, max_evaluations=45, settings=whitening_often())
+    base = run._engine.state.transform
+    drive(run, tilted_problem, 45)
+    state = run._engine.state
+    assert state.trimmed and any(info.whitened for info in state.history)
+    again = restored_state(run, tilted_problem, base)
+    assert_same(state, again)
+    assert again.transform is again.solution.transform is again.history[-1].posterior.transform
+    assert again.mixture is again.solution.mixture
+    assert again.history[0].posterior.transform is base
+    transforms = [[a.posterior.transform for a in s.history] for s in (state, again)]
+    same = [[[a is b for a in row] for b in row] for row in transforms]
+    assert same[0] == same[1]
+
+
+def test_points_out_of_support_train_the_surrogate_again():
+    def half(x):
+        return -0.5 * float(x @ x) if x[0] > -0.5 else -np.inf
+
+    problem = sparing.Problem(half, [-2, -2], [2, 2])
+    run = sparing.Inference(problem, seed=1, max_evaluations=20)
+    base = run._engine.state.transform
+    drive(run, problem, 20)
+    assert any(entry.status is sparing.Status.OUT_OF_SUPPORT for entry in run.evaluations)
+    assert_same(run._engine.state, restored_state(run, problem, base))
+
+
+def test_the_state_before_the_first_iteration(tilted_problem):
+    run = sparing.Inference(tilted_problem, seed=3)
+    again = restored_state(run, tilted_problem, run._engine.state.transform)
+    assert_same(run._engine.state, again)
+    assert again.transform is run._engine.state.transform
+
+
+@pytest.fixture(scope="module")
+def saved(tilted_problem):
+    run = sparing.Inference(tilted_problem, seed=3, max_evaluations=15)
+    arguments = {"base": run._engine.state.transform, "names": tilted_problem.names}
+    drive(run, tilted_problem, 15)
+    arguments |= {"evaluations": run.evaluations, "settings": run.settings}
+    return *state_to_parts(run._engine.state), arguments
+
+
+def test_a_state_goes_with_its_own_log_and_coordinates_only(saved):
+    arrays, metadata, arguments = saved
+    other = sparing.Problem(lambda x: 0.0, [-2, -2], [2, 2.5])
+    base = sparing.Inference(other)._engine.state.transform
+    with pytest.raises(LoadError, match="other coordinates"):
+        state_from_parts(arrays, metadata, **{**arguments, "base": base})
+    log = arguments["evaluations"]
+    with pytest.raises(LoadError, match="points at nothing"):
+        state_from_parts(arrays, metadata, **{**arguments, "evaluations": log[:-1]})
+    changed = [*log[:-1], dataclasses.replace(log[-1], value=log[-1].value + 1e-12)]
+    with pytest.raises(LoadError, match="other evaluations"):
+        state_from_parts(arrays, metadata, **{**arguments, "evaluations": changed})
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"format": "sparing result"}, "not a sparing state"),
+        ({"version": 2}, "newer release"),
+        ({"release": "0.0.1"}, "another release"),
+        ({"transform": -1}, "points at nothing"),
+        ({"warm_up": 1}, "not of type bool"),
+        ({"timings": [["a"]]}, "shape"),
+    ],
+)
+def test_metadata_that_does_not_fit_is_refused(saved, change, text):
+    arrays, metadata, arguments = saved
+    with pytest.raises(LoadError, match=text):
+        state_from_parts(arrays, {**metadata, **change}, **arguments)
+
+
+def test_arrays_that_do_not_fit_are_refused(saved):
+    """Each array absent, of another type, of another shape, or full of NaN."""
+    arrays, metadata, arguments = saved
+    for name, array in arrays.items():
+        missing = {key: value for key, value in arrays.items() if key != name}
+        broken = [missing, {**arrays, name: array.astype(np.float32)}]
+        broken.append({**arrays, name: np.append(array.ravel(), array.ravel()[:1])[None]})
+        for changed in broken:
+            with pytest.raises(LoadError):
+                state_from_parts(changed, metadata, **arguments)
+        nan = np.full(array.shape, np.nan if array.dtype.kind == "f" else 99, array.dtype)
+        with contextlib.suppress(LoadError):  # where NaN is a possible value it is read back
+            state_from_parts({**arrays, name: nan}, metadata, **arguments)

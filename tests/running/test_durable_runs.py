@@ -1,0 +1,332 @@
+"""Runs that lose nothing: killed anywhere and resumed, they end as if nothing had happened."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import sparing
+from sparing.errors import SparingError
+
+TARGET = stats.multivariate_normal([0.5, -0.3], [[1.0, 0.8], [0.8, 1.0]])
+BUDGET = 27  # five iterations, the last with two points
+
+
+def log_density(x):
+    return float(TARGET.logpdf(x))
+
+
+def make_problem(function=log_density):
+    return sparing.Problem(function, [-2, -2], [2, 2])
+
+
+def run(store=None, problem=None, **options):
+    options = {"seed": 1, "progress": False, "max_evaluations": BUDGET, **options}
+    return sparing.infer(problem or make_problem(), store=store, **options)
+
+
+def assert_identical(first, second):
+    assert first.log_evidence == second.log_evidence
+    assert first.elbo == second.elbo
+    assert first.elbo_sd == second.elbo_sd
+    np.testing.assert_array_equal(
+        first.posterior.sample(20, seed=1), second.posterior.sample(20, seed=1)
+    )
+    assert [entry.value for entry in first.evaluations] == [
+        entry.value for entry in second.evaluations
+    ]
+    for a, b in zip(first.evaluations, second.evaluations, strict=True):
+        np.testing.assert_array_equal(a.x, b.x)
+
+
+class KilledError(BaseException):
+    """Stands for a process that ends here."""
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    return run()
+
+
+def test_a_store_changes_nothing(tmp_path, uninterrupted):
+    assert_identical(run(tmp_path / "run"), uninterrupted)
+
+
+@pytest.mark.parametrize("snapshots", [True, False])
+@pytest.mark.parametrize("killed_at", [1, 7, 10, 12, 20, 26])
+def test_killed_in_an_evaluation_and_resumed(tmp_path, uninterrupted, killed_at, snapshots):
+    store = tmp_path / "run"
+    calls = []
+
+    def dies(x):
+        calls.append(x)
+        if len(calls) == killed_at:
+            raise KilledError
+        return log_density(x)
+
+    with pytest.raises(KilledError):
+        run(store, make_problem(dies))
+    if not snapshots:
+        for path in (store / "snapshots").iterdir():
+            path.unlink()
+    evaluated = []
+
+    def counted(x):
+        evaluated.append(x)
+        return log_density(x)
+
+    assert_identical(run(store, make_problem(counted)), uninterrupted)
+    assert len(evaluated) == BUDGET - killed_at + 1  # nothing was evaluated twice
+
+
+def test_a_snapshot_of_another_release_is_passed_over(tmp_path, uninterrupted, monkeypatch):
+    from sparing.errors import LoadError
+    from sparing.running import inference
+
+    store = tmp_path / "run"
+    run(store, max_evaluations=20)
+
+    def refuse(*arguments, **options):
+        raise LoadError("made by another release")
+
+    monkeypatch.setattr(inference, "state_from_parts", refuse)
+    result = run(store)
+    assert result.n_evaluations == uninterrupted.n_evaluations
+
+
+def test_a_finished_run_is_read_back_without_an_evaluation(tmp_path, uninterrupted):
+    store = tmp_path / "run"
+    run(store)
+
+    def never(x):
+        raise AssertionError("evaluated")
+
+    assert_identical(run(store, make_problem(never)), uninterrupted)
+
+
+def test_a_finished_run_goes_on_with_a_larger_budget(tmp_path):
+    store = tmp_path / "run"
+    run(store, max_evaluations=12)
+    result = run(store, max_evaluations=20)
+    assert result.n_evaluations == 20
+
+
+def test_another_problem_is_refused_and_named(tmp_path):
+    store = tmp_path / "run"
+    run(store, max_evaluations=12)
+    other = sparing.Problem(log_density, [-2, -3], [2, 2])
+    with pytest.raises(SparingError, match=r"plausible_lower"):
+        run(store, other)
+    with pytest.raises(SparingError, match="seed"):
+        run(store, seed=2)
+    with pytest.raises(SparingError, match="tag"):
+        run(store, tag="other data")
+
+
+def test_results_left_in_the_spool_are_taken_up(tmp_path):
+    """A worker finished after the coordinator had died."""
+    from sparing.executors import Outcome, outcome_to_record
+    from sparing.store import write_spooled_outcome
+
+    store = tmp_path / "run"
+    with sparing.Inference(make_problem(), seed=1, max_evaluations=BUDGET, store=store) as run_:
+        proposals = run_.ask(3)
+        directory = run_.store.spool.directory
+    assert directory is not None
+    outcome = Outcome(log_density(proposals[1].x), sparing.Status.OK, 0.1)
+    write_spooled_outcome(directory, proposals[1].identifier, outcome_to_record(outcome))
+    evaluated = []
+
+    def counted(x):
+        evaluated.append(tuple(x))
+        return log_density(x)
+
+    result = run(store, make_problem(counted))
+    assert result.n_evaluations == BUDGET
+    assert tuple(proposals[1].x) not in evaluated
+    assert {tuple(proposals[0].x), tuple(proposals[2].x)} <= set(evaluated)
+
+
+def test_points_evaluated_elsewhere_survive_a_resume(tmp_path):
+    store = tmp_path / "run"
+    own = np.array([0.4, -0.2])
+    with sparing.Inference(make_problem(), seed=1, max_evaluations=BUDGET, store=store) as first:
+        first.tell(own, log_density(own))
+        first.tell(np.array([1.0, 1.0]), error="the cluster was down")
+    with sparing.Inference(make_problem(), max_evaluations=BUDGET, store=store) as second:
+        assert second.n_evaluations == 2
+        np.testing.assert_array_equal(second.evaluations[0].x, own)
+        assert second.evaluations[1].message == "the cluster was down"
+        assert second.seed == 1
+
+
+def test_a_disk_that_is_full_stops_the_run_and_nothing_is_lost(
+    tmp_path, monkeypatch, uninterrupted
+):
+    store = tmp_path / "run"
+    original, n_writes = os.write, 0
+
+    def full(descriptor, data):
+        nonlocal n_writes
+        n_writes += 1
+        if n_writes > 40:
+            raise OSError(28, "No space left on device")
+        return original(descriptor, data)
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(SparingError, match=r"(?i)space|full"):
+        run(store)
+    monkeypatch.setattr(os, "write", original)
+    assert_identical(run(store), uninterrupted)
+
+
+SCRIPT = """
+import sys, time
+import sparing
+sys.path.insert(0, {directory!r})
+from test_durable_runs import log_density, BUDGET
+
+def slow(x):
+    time.sleep(0.05)
+    return log_density(x)
+
+problem = sparing.Problem(slow, [-2, -2], [2, 2])
+print("ready", flush=True)
+result = sparing.infer(problem, seed=1, max_evaluations=BUDGET, store=sys.argv[1], progress=False)
+print(result.stop_reason.name, result.n_evaluations, flush=True)
+"""
+
+
+def start(store):
+    script = textwrap.dedent(SCRIPT.format(directory=os.path.dirname(__file__)))  # noqa: PTH120
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(store)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    journal = store / "evaluations.jsonl"
+    while not journal.exists() or journal.read_text().count('"result"') < 13:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    return process
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_killed_for_real_and_resumed(tmp_path, uninterrupted):
+    store = tmp_path / "run"
+    process = start(store)
+    process.kill()
+    process.communicate()
+    assert_identical(run(store), uninterrupted)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_interrupted_returns_the_result_so_far_and_resumes(tmp_path, uninterrupted):
+    store = tmp_path / "run"
+    process = start(store)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert output.startswith("INTERRUPTED"), errors
+    assert_identical(run(store), uninterrupted)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_terminated_exits_and_says_how_to_resume(tmp_path, uninterrupted):
+    store = tmp_path / "run"
+    process = start(store)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert str(store) in errors
+    assert_identical(run(store), uninterrupted)
+
+
+def test_a_store_in_use_is_refused(tmp_path):
+    store = tmp_path / "run"
+    with (
+        sparing.Inference(make_problem(), seed=1, store=store),
+        pytest.raises(SparingError, match=str(os.getpid())),
+    ):
+        sparing.Inference(make_problem(), store=store)
+
+
+class TestExecution:
+    """The driver on workers: the same bookkeeping whatever evaluates the target."""
+
+    def test_workers_give_a_good_result_and_say_who_they_are(self):
+        result = run(workers=2, max_evaluations=60)
+        assert abs(result.log_evidence) < 0.05
+        workers = {entry.worker for entry in result.evaluations}
+        assert len(workers) == result.n_evaluations  # one process each
+        identifiers = [entry.identifier for entry in result.evaluations]
+        assert sorted(identifiers) == list(range(result.n_evaluations))
+
+    def test_one_worker_is_the_sequential_run(self, uninterrupted):
+        assert_identical(run(workers=1), uninterrupted)
+
+    def test_a_worker_that_hangs_or_dies_is_a_recorded_failure(self):
+        def fragile(x):
+            if 0.0 < x[0] < 0.15:
+                time.sleep(60.0)
+            if x[0] < -1.7:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return log_density(x)
+
+        x0 = np.array([[0.1, 0.0], [-1.8, 0.0]])
+        problem = make_problem(fragile)
+        result = run(problem=problem, x0=x0, workers=2, time_limit=1.0, max_evaluations=20)
+        assert result.evaluations[0].identifier is not None
+        by_identifier = {entry.identifier: entry for entry in result.evaluations}
+        assert by_identifier[0].status is sparing.Status.TIMED_OUT
+        assert by_identifier[1].status is sparing.Status.FAILED
+        assert "signal" in by_identifier[1].message
+        assert any("failed" in text for text in result.warnings)
+
+    def test_a_policy_can_end_the_run_and_the_failure_is_recorded(self, tmp_path):
+        def broken(x):
+            if x[0] > 1.0:
+                raise RuntimeError("diverged")
+            return log_density(x)
+
+        store = tmp_path / "run"
+        with pytest.raises(SparingError, match="diverged"):
+            run(
+                store,
+                make_problem(broken),
+                failures=sparing.FailurePolicy(exception=sparing.RAISE),
+            )
+        with sparing.Inference(make_problem(), max_evaluations=BUDGET, store=store) as resumed:
+            assert resumed.evaluations[-1].status is sparing.Status.FAILED
+            assert "RuntimeError" in resumed.evaluations[-1].traceback
+
+    def test_too_many_failures_stop_the_run_with_the_list(self):
+        def mostly_broken(x):
+            if x[0] > -1.0:
+                raise RuntimeError("diverged")
+            return log_density(x)
+
+        with pytest.raises(sparing.TooManyFailuresError, match="diverged") as caught:
+            run(problem=make_problem(mostly_broken))
+        assert len(caught.value.entries) > 5
+
+    def test_a_retry_can_succeed(self, tmp_path):
+        marker = tmp_path / "tried"
+
+        def flaky(x):
+            if not marker.exists():
+                marker.touch()
+                raise RuntimeError("the licence server was busy")
+            return log_density(x)
+
+        policy = sparing.FailurePolicy(exception=sparing.retry(2))
+        result = run(problem=make_problem(flaky), failures=policy, max_evaluations=12)
+        assert all(entry.status is sparing.Status.OK for entry in result.evaluations)

@@ -1,0 +1,136 @@
+"""From the log to the surrogate's training set."""
+
+import numpy as np
+import pytest
+
+from sparing.problem.evaluation_log import Evaluation, EvaluationLog, Status
+from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
+from sparing.problem.problem import Problem
+from sparing.surrogate.training_data import (
+    OUTSIDE_DEPTH,
+    DeepValues,
+    compressed,
+    confirmed_outside,
+    joining_values,
+    training_set,
+    trimmed_indices,
+    working_values,
+)
+
+PROBLEM = Problem(lambda x: 0.0, [0.2, -1.0], [0.8, 3.0], lower=[0.0, -np.inf], upper=[1.0, np.inf])
+TRANSFORM = ParameterTransform.from_problem(PROBLEM, BoundedMap.LOGIT)
+
+
+def log_of(values):
+    log = EvaluationLog()
+    generator = np.random.default_rng(1)
+    for value in values:
+        x = np.array([generator.uniform(0.1, 0.9), generator.normal()])
+        log.append(Evaluation(len(log), x, value, Status.OK, 0.1))
+    return log
+
+
+def test_values_carry_the_log_jacobian():
+    log = log_of([-1.0, -2.0, -3.0])
+    inputs, values = working_values(log.usable(), TRANSFORM)
+    np.testing.assert_allclose(TRANSFORM.to_user(inputs), [entry.x for entry in log])
+    raw = np.array([entry.value for entry in log])
+    np.testing.assert_allclose(values - raw, TRANSFORM.log_jacobian(inputs))
+
+
+def test_trimming_drops_what_is_more_than_ten_d_below_the_maximum():
+    log = log_of([0.0, -1.0, -2.0, -3.0, -15.0, -40.0, -1000.0])
+    assert trimmed_indices(log.usable(), TRANSFORM, 10.0) == {5, 6}
+
+
+def test_trimming_leaves_enough_to_train_on():
+    log = log_of([0.0, -1e4, -2e4, -3e4, -4e4, -5e4])
+    assert trimmed_indices(log.usable(), TRANSFORM, 10.0) == {4, 5}
+
+
+def test_failed_evaluations_do_not_train():
+    log = log_of([-1.0, -2.0])
+    point = np.array([0.5, 0.0])
+    log.append(Evaluation(2, point, np.nan, Status.FAILED, 0.0, "boom"))
+    log.append(Evaluation(3, point, -np.inf, Status.OUT_OF_SUPPORT, 0.0))
+    assert len(training_set(log.usable(), TRANSFORM, None).values) == 2
+    assert len(log.unusable()) == 2
+
+
+def test_depth_is_compressed_beyond_the_limit_smoothly_and_in_order():
+    values = -np.linspace(0.0, 3000.0, 3001)
+    result = compressed(values, 0.0, 50.0)
+    np.testing.assert_array_equal(result[:51], values[:51])
+    assert np.all(np.diff(result) < 0.0)
+    assert result[-1] == pytest.approx(-50.0 * (1.0 + np.log(60.0)))
+    slope = np.diff(result)
+    assert slope[50] == pytest.approx(slope[49], rel=0.02)  # no kink at the limit
+
+
+def test_the_limit_follows_the_bulk_of_the_points():
+    deep = DeepValues(depth_per_dimension=10.0, fraction_kept=0.5)
+    assert deep.limit(np.array([0.0, -1.0, -2.0, -5000.0]), 2) == 20.0
+    on_the_way_up = -np.array([0.0, 300.0, 500.0, 800.0, 5000.0])
+    assert deep.limit(on_the_way_up, 2) == 500.0
+
+
+def test_only_compressed_points_are_noisy():
+    deep = DeepValues(slope=0.05)
+    np.testing.assert_allclose(
+        deep.noise_variance(np.array([0.0, 20.0, 120.0]), 20.0), [0.0, 0.0, 25.0]
+    )
+    training = training_set(log_of([0.0, -1.0, -2.0, -3000.0]).usable(), TRANSFORM, DeepValues())
+    assert np.all(training.noise_variance[:3] == 0.0)
+    assert training.noise_variance[3] > 0.0
+    assert training.values[3] > -200.0
+
+
+def test_a_new_point_joins_with_the_compression_of_the_others():
+    entries = log_of([0.0, -1.0, -2.0, -3000.0]).usable()
+    training = training_set(entries, TRANSFORM, DeepValues())
+    _, values = joining_values(entries, TRANSFORM, training)
+    np.testing.assert_allclose(values, training.values)
+    plain = training_set(entries, TRANSFORM, None)
+    _, values = joining_values(entries, TRANSFORM, plain)
+    np.testing.assert_allclose(values, plain.values)
+
+
+def test_the_log_keeps_its_own_copy_of_x():
+    log = EvaluationLog()
+    x = np.zeros(2)
+    log.append(Evaluation(0, x, 0.0, Status.OK, 0.0))
+    x[0] = 5.0
+    assert log[0].x[0] == 0.0
+    with pytest.raises(ValueError, match="cannot follow"):
+        log.append(Evaluation(5, x, 0.0, Status.OK, 0.0))
+
+
+def test_points_outside_the_support_are_believed_when_their_neighbours_are_outside_too():
+    generator = np.random.default_rng(2)
+    inside = generator.uniform(0.0, 1.0, size=(40, 2))
+    outside = generator.uniform([-1.0, 0.0], [-0.2, 1.0], size=(20, 2))
+    values = -np.sum(inside**2, axis=1)
+    points, stand_ins = confirmed_outside(outside, inside, values)
+    assert len(points) > 15
+    assert np.all(stand_ins <= np.max(values) - OUTSIDE_DEPTH)
+
+
+def test_isolated_failures_in_the_bulk_are_rarely_believed():
+    n_failed = n_believed = 0
+    for seed in range(50):
+        generator = np.random.default_rng(seed)
+        points = generator.normal(size=(100, 2))
+        failed = generator.random(100) < 0.1
+        believed, _ = confirmed_outside(points[failed], points[~failed], np.zeros(np.sum(~failed)))
+        n_failed += np.sum(failed)
+        n_believed += len(believed)
+    assert n_failed > 400
+    assert n_believed < 0.01 * n_failed
+
+
+def test_the_stand_in_does_not_raise_a_density_that_falls_to_zero():
+    inside = np.linspace(0.1, 3.0, 30)[:, None]
+    values = -10.0 / inside[:, 0] ** 2  # -1000 at the edge
+    outside = np.linspace(-1.0, -0.1, 10)[:, None]
+    _, stand_ins = confirmed_outside(outside, inside, values)
+    assert np.max(stand_ins) == np.min(values)

@@ -1,0 +1,103 @@
+"""The posterior in the user's coordinates, against quadrature and its own samples."""
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+
+from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
+from sparing.problem.problem import Problem
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.posterior import Posterior
+
+MIXTURE = GaussianMixture(
+    np.array([0.6, 0.4]),
+    np.array([[-0.1, 0.2], [0.3, -0.2]]),
+    np.array([0.8, 1.2]),
+    np.array([0.2, 0.3]),
+)
+
+
+def posterior(*, bounded: bool, whitened: bool) -> Posterior:
+    bounds = {"lower": [0.0, 0.0], "upper": [4.0, np.inf]} if bounded else {}
+    problem = Problem(lambda x: 0.0, [1.0, 0.5], [3.0, 2.0], names=["a", "b"], **bounds)
+    transform = ParameterTransform.from_problem(problem, BoundedMap.PROBIT)
+    if whitened:
+        transform = transform.whitened(np.array([0.1, -0.1]), np.array([[1.0, 0.5], [-0.3, 0.9]]))
+    return Posterior(MIXTURE, transform, problem.names)
+
+
+CASES = [
+    pytest.param(posterior(bounded=b, whitened=w), id=f"bounded={b}-whitened={w}")
+    for b in (False, True)
+    for w in (False, True)
+]
+
+
+def grid(item: Posterior):
+    if item.transform.is_linear:
+        a, b = np.linspace(-4, 8, 801), np.linspace(-4, 7, 801)
+    else:
+        a, b = np.linspace(1e-6, 4 - 1e-6, 801), np.geomspace(1e-3, 60, 1601)
+    points = np.stack(np.meshgrid(a, b, indexing="ij"), axis=-1).reshape(-1, 2)
+    return a, b, item.density(points).reshape(len(a), len(b))
+
+
+@pytest.mark.parametrize("item", CASES)
+def test_the_density_integrates_to_one_and_has_the_stated_moments(item):
+    a, b, density = grid(item)
+    assert trapezoid(trapezoid(density, b, axis=1), a) == pytest.approx(1.0, abs=2e-3)
+    marginal_a = trapezoid(density, b, axis=1)
+    marginal_b = trapezoid(density, a, axis=0)
+    mean = [trapezoid(a * marginal_a, a), trapezoid(b * marginal_b, b)]
+    np.testing.assert_allclose(item.mean, mean, rtol=5e-3)
+    variance = trapezoid(a**2 * marginal_a, a) - mean[0] ** 2
+    assert item.covariance[0, 0] == pytest.approx(variance, rel=1e-2)
+
+
+@pytest.mark.parametrize("item", CASES)
+def test_marginals_agree_with_the_joint_density(item):
+    a, b, density = grid(item)
+    marginal_a = trapezoid(density, b, axis=1)
+    middle = slice(100, 700, 50)
+    found = item.marginal_density("a", a[middle])
+    np.testing.assert_allclose(found, marginal_a[middle], rtol=1e-2, atol=1e-4)
+    found = item.marginal_density(1, b[::100])
+    expected = trapezoid(density, a, axis=0)[::100]
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("item", CASES)
+def test_samples_have_the_moments_and_quantiles(item):
+    draws = item.sample(40_000, seed=1)
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    assert np.all(np.abs(draws.mean(axis=0) - item.mean) < 5 * error)
+    np.testing.assert_allclose(np.cov(draws.T), item.covariance, rtol=0.1, atol=0.02)
+    np.testing.assert_allclose(
+        np.quantile(draws, [0.1, 0.9], axis=0), item.quantile([0.1, 0.9]), rtol=0.05, atol=0.02
+    )
+    np.testing.assert_array_equal(draws[:5], item.sample(40_000, seed=1)[:5])
+
+
+@pytest.mark.parametrize("item", CASES)
+def test_the_mode_is_the_highest_point_of_the_grid(item):
+    _, _, density = grid(item)
+    assert item.density(item.mode()) >= np.max(density) * (1 - 1e-4)
+
+
+def test_outside_the_bounds_the_density_is_zero():
+    item = posterior(bounded=True, whitened=False)
+    assert item.log_density([-1.0, 1.0]) == -np.inf
+    assert item.log_density([5.0, 1.0]) == -np.inf
+    assert item.marginal_density("a", -1.0)[0] == 0.0
+    values = item.log_density([[1.0, 1.0], [1.0, -1.0]])
+    assert np.isfinite(values[0])
+    assert values[1] == -np.inf
+
+
+def test_a_point_of_the_wrong_length_is_refused_by_name():
+    with pytest.raises(ValueError, match="a, b"):
+        posterior(bounded=False, whitened=False).log_density([1.0, 2.0, 3.0])
+
+
+def test_repr_names_the_parameters():
+    assert "a:" in repr(posterior(bounded=True, whitened=True))
