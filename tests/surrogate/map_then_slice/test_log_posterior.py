@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from sparing.surrogate import log_posterior
 from sparing.surrogate.gaussian_process import TrainingSet, log_marginal_likelihood
 from sparing.surrogate.hyperparameters import SurrogateSettings, empirical_bayes_prior
 from sparing.surrogate.layout import Layout
+from sparing.surrogate.map_then_slice import log_posterior
 from sparing.surrogate.map_then_slice.log_posterior import HyperparameterPosterior
 
 SETTINGS = SurrogateSettings.paper()
