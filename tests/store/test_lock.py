@@ -11,7 +11,7 @@ import pytest
 from tests.store.support import contents, opened, proposal, started
 
 from sparing.errors import StoreError, StoreLockedError
-from sparing.store import lock as lock_module
+from sparing.store.lock import lock as lock_module
 from sparing.store.lock.lock import RunLock
 from sparing.store.lock.owner import TEXT_LENGTH, decode_owner, is_running, this_process
 
