@@ -19,7 +19,6 @@ The examples of all other docstrings go on from here.
 
 from importlib.metadata import version as _version
 
-from sparing.acquisition.propose import Rule
 from sparing.errors import (
     LoadError,
     MissingExtraError,
@@ -75,7 +74,6 @@ __all__ = [
     "ProblemError",
     "Proposal",
     "Result",
-    "Rule",
     "Settings",
     "SettingsError",
     "SeveralRuns",

@@ -50,6 +50,7 @@ class Proposal:
 
     identifier: int
     x: Array
+    rule: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", read_only(self.x))
@@ -84,6 +85,7 @@ class Evaluation:
     ended: float = math.nan
     worker: str = ""
     noise_sd: float = 0.0
+    rule: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", read_only(self.x))

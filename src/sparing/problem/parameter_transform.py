@@ -12,7 +12,7 @@ times |dx/du|, hence y(u) = y_user(x) + log_jacobian(u).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +45,8 @@ class ParameterTransform:
     """The frozen map between the user's and the working coordinates, with its log-Jacobian.
 
     Every row of a batch is computed by itself, bit for bit as if it stood alone, so it does not
-    matter when a point was transformed or with which others.
+    matter when a point was transformed or with which others. ``number`` tells the coordinate
+    systems of a run apart: 0 without whitening, and the number that each whitening was given.
     """
 
     coordinates: tuple[Coordinate, ...]
@@ -54,6 +55,7 @@ class ParameterTransform:
     centre: Array  # (g(PLB) + g(PUB)) / 2  (D,)
     width: Array  # g(PUB) - g(PLB)  (D,)
     whitening: Whitening | None = None
+    number: int = 0
 
     @classmethod
     def from_problem(
@@ -80,7 +82,7 @@ class ParameterTransform:
         """Whether x is a linear function of u: no parameter has a bound."""
         return all(isinstance(g, Unbounded) for g in self.coordinates)
 
-    def whitened(self, centre: ArrayLike, matrix: ArrayLike) -> ParameterTransform:
+    def whitened(self, centre: ArrayLike, matrix: ArrayLike, number: int = 1) -> ParameterTransform:
         """The transform to u' = A (u - b): centre b (D,), matrix A (D, D), u as it is now."""
         b = np.array(centre, dtype=np.float64)
         A = np.array(matrix, dtype=np.float64)
@@ -95,9 +97,11 @@ class ParameterTransform:
             raise ValueError("the whitening matrix must be finite and invertible")
         inverse = np.asarray(np.linalg.inv(total), dtype=np.float64)
         combined = Whitening(total, inverse, offset + M @ b, float(log_determinant))
-        return ParameterTransform(
-            self.coordinates, self.lower, self.upper, self.centre, self.width, combined
-        )
+        return replace(self, whitening=combined, number=number)
+
+    def unwhitened(self) -> ParameterTransform:
+        """The transform to s, the first coordinates."""
+        return replace(self, whitening=None, number=0)
 
     def to_working(self, x: ArrayLike) -> Array:
         """Points u (m, D) of points x (m, D), finite also on the bounds.

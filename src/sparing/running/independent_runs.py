@@ -25,6 +25,7 @@ from sparing.running.inference import Inference
 from sparing.running.loop import Callback
 from sparing.store import RunDirectory
 from sparing.store.run_group import RunGroup
+from sparing.variational.starts import Starts
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
 
@@ -96,14 +97,17 @@ def pooled_settings(settings: Settings, n_known: int) -> Settings:
     starts, and have to be stable for longer (docs/several-runs.md has the measurement).
     """
     variational, stopping = settings.variational, settings.stopping
+    starts = variational.starts
     return replace(
         settings,
         initial_design=replace(settings.initial_design, n_points=n_known),
         variational=replace(
             variational,
-            n_fast=max(variational.n_fast, CANDIDATES),
-            n_fast_many=max(variational.n_fast_many, CANDIDATES_AT_FIRST),
-            data_fraction=max(variational.data_fraction, DATA_FRACTION),
+            starts=Starts(
+                n_per_component=max(starts.n_per_component, CANDIDATES),
+                n_per_component_at_first=max(starts.n_per_component_at_first, CANDIDATES_AT_FIRST),
+                data_fraction=max(starts.data_fraction, DATA_FRACTION),
+            ),
         ),
         stopping=replace(stopping, n_stable=max(stopping.n_stable, STABLE_ITERATIONS)),
     )

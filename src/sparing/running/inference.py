@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,7 +123,7 @@ class Inference:
     @property
     def history(self) -> tuple[IterationInfo, ...]:
         """One row per completed iteration."""
-        return self._engine.state.history
+        return self._engine.history
 
     @property
     def seed(self) -> int:
@@ -150,11 +150,11 @@ class Inference:
         return [] if self.finished else list(self._proposals(min(n, room)))
 
     def _proposals(self, n: int) -> Iterator[Proposal]:
-        for x in self._engine.next_points(n):
-            proposal = Proposal(self._engine.next_identifier, x)
+        for _ in range(n):
+            proposal = self._engine.propose()
             self.store.append_intent(proposal)
             self._n_events += 1
-            self._engine.apply_intent(proposal)
+            self._engine.apply(proposal)
             yield proposal
 
     def tell(
@@ -229,7 +229,7 @@ class Inference:
         n_iterations = len(self.history)
         self.store.append_result(entry)
         self._n_events += 1
-        self._engine.apply_result(entry)
+        self._engine.apply(entry)
         if len(self.history) > n_iterations:
             self._write_snapshot()
         return entry
@@ -294,7 +294,7 @@ class Inference:
             history=self.history,
             warnings=(
                 *self.store.warnings,
-                *warnings_for_the_user(final, engine.state, evaluations, reason, settings),
+                *warnings_for_the_user(final, engine.state, evaluations, reason),
             ),
             settings=settings,
             seed=self.seed,
@@ -307,14 +307,14 @@ class Inference:
         events = self.store.events()
         self._n_events = len(events)
         state, n_done = self._restored_state(events)
-        for event in events[:n_done]:
-            self._apply(event, refit=False)
         if state is not None:
-            self._engine.restore(state)
+            self._engine.restore([self._event(e) for e in events[:n_done]], *state)
         for event in events[n_done:]:
-            self._apply(event, refit=True)
+            self._engine.apply(self._event(event))
 
-    def _restored_state(self, events: Sequence[Event]) -> tuple[State | None, int]:
+    def _restored_state(
+        self, events: Sequence[Event]
+    ) -> tuple[tuple[State, list[Mapping[str, float]]] | None, int]:
         """The newest snapshot's state and how many events it includes; none: start over.
 
         A snapshot of another release, or one that does not agree with the log, is not used: the
@@ -338,16 +338,15 @@ class Inference:
             return None, 0
         return state, snapshot.number
 
-    def _apply(self, event: Intent | Evaluation, *, refit: bool) -> None:
+    def _event(self, event: Intent | Evaluation) -> Proposal | Evaluation:
         if isinstance(event, Evaluation):
-            self._engine.apply_result(event, refit=refit)
-        else:
-            self._engine.apply_intent(Proposal(event.identifier, event.x))
+            return event
+        return Proposal(event.identifier, event.x)
 
     def _write_snapshot(self) -> None:
         """Save recomputation on resuming; the journal alone would do."""
         if not self.finished and not isinstance(self.store, MemoryStore):
-            arrays, metadata = state_to_parts(self._engine.state)
+            arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
             self.store.write_snapshot(self._n_events, arrays, metadata)
 
     def close(self) -> None:

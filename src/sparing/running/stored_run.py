@@ -116,7 +116,7 @@ def latest_iteration(store: RunDirectory) -> IterationInfo | None:
     stored = stored_identity(store)
     before = store.events()[: snapshot.number]
     try:
-        state = state_from_parts(
+        state, timings = state_from_parts(
             snapshot.arrays,
             snapshot.metadata,
             base=ParameterTransform.from_problem(stored.problem, stored.settings.bounded_map),
@@ -126,7 +126,7 @@ def latest_iteration(store: RunDirectory) -> IterationInfo | None:
         )
     except LoadError:  # of another release: the journal is still good
         return None
-    return state.history[-1]
+    return IterationInfo(**vars(state.history[-1]), timings=timings[-1])
 
 
 def load_run(path: str | PathLike[str]) -> Result:

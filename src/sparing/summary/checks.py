@@ -16,6 +16,7 @@ import numpy as np
 
 from sparing.summary.numbers import counted
 from sparing.vbmc.final import FAR_OUTSIDE
+from sparing.vbmc.importance import LARGEST_PARETO_K
 from sparing.vbmc.run_record import RunRecord
 from sparing.vbmc.stopping import StopReason
 
@@ -194,7 +195,7 @@ def _noise(record: RunRecord) -> Check:
 
 
 def _weights(record: RunRecord) -> Check | None:
-    k, limit = record.evidence.pareto_k, record.settings.evidence.largest_pareto_k
+    k, limit = record.evidence.pareto_k, LARGEST_PARETO_K
     if math.isnan(k):
         return None
     if k == -math.inf:
@@ -208,15 +209,14 @@ def _weights(record: RunRecord) -> Check | None:
 
 
 def _posterior(record: RunRecord) -> Check | None:
-    stopping, dimension = record.settings.stopping, record.posterior.dimension
-    recent = record.history[-stopping.n_posterior_errors :]
-    divergence = float(np.mean([info.posterior_error for info in recent]))
+    accuracy, dimension = record.settings.accuracy, record.posterior.dimension
+    divergence = accuracy.recent([info.posterior_error for info in record.history])
     if math.isnan(divergence):
         return None
     # Normals whose means differ by delta sds in each parameter have a gsKL of D delta^2 / 2.
     shift = math.sqrt(2.0 * divergence / dimension)
     finding = f"its expected error is that of means which are {shift:.2g} standard deviations off"
-    if divergence <= stopping.tolerance_posterior * dimension:
+    if divergence <= accuracy.limit(dimension):
         return Check(Topic.POSTERIOR, Light.GREEN, finding)
     light = Light.AMBER if shift <= LARGEST_FAIR_SHIFT else Light.RED
     return Check(Topic.POSTERIOR, light, finding, (_go_on(record),))

@@ -61,7 +61,7 @@ UNIFORMS_PER_MOVE = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Collapsed:
+class CollapsedValue:
     """log p(theta | y) up to a constant, the best p there (2D + 1,), and R."""
 
     value: float
@@ -70,7 +70,7 @@ class Collapsed:
 
 
 class CollapsedPosterior:
-    """log p(theta | y); the values' maximum has to be near zero (see training.py)."""
+    """log p(theta | y); the values' maximum has to be near zero (`shifted_to_zero`)."""
 
     def __init__(self, training: TrainingSet, prior: HyperparameterPrior) -> None:
         self.layout = Layout(training.dimension)
@@ -97,7 +97,7 @@ class CollapsedPosterior:
         """Length of p, 2D + 1."""
         return 2 * self.layout.dimension + 1
 
-    def at(self, theta: Array) -> Collapsed:
+    def at(self, theta: Array) -> CollapsedValue:
         """The log posterior at theta and the mean function that goes with it."""
         return self._evaluate(theta)[0]
 
@@ -109,7 +109,7 @@ class CollapsedPosterior:
         distances = KDTree(scaled).query(scaled, 2)[0][:, 1]
         return float(np.mean(np.exp(-0.5 * distances**2)))
 
-    def with_gradient(self, theta: Array) -> tuple[Collapsed, Array]:
+    def with_gradient(self, theta: Array) -> tuple[CollapsedValue, Array]:
         """The log posterior and its gradient, (D + 2,).
 
         R v stays at its minimum as theta moves, so F's gradient is the partial one. That of
@@ -133,7 +133,7 @@ class CollapsedPosterior:
         gradient[-1] = noise_variance * (float(alpha @ alpha) - float(matrix.trace()))
         return found, gradient + self.prior.gradient(theta)
 
-    def draw_mean(self, found: Collapsed, generator: np.random.Generator) -> Array:
+    def draw_mean(self, found: CollapsedValue, generator: np.random.Generator) -> Array:
         """psi's mean entries drawn from their posterior given the covariance, (2D + 1,)."""
         p = found.mean.copy()
         normals = generator.standard_normal((MEAN_ATTEMPTS, p.size))
@@ -153,7 +153,7 @@ class CollapsedPosterior:
         uniforms = generator.random(n_uniforms)
         sample_mean(triangle, *self._frame, np.ascontiguousarray(directions), p, uniforms)
 
-    def _evaluate(self, theta: Array) -> tuple[Collapsed, Array, Array, Array]:
+    def _evaluate(self, theta: Array) -> tuple[CollapsedValue, Array, Array, Array]:
         """The log posterior, z = x / ell, A's factor (K above it), and L^-1 [phi, y]."""
         training, layout = self._training, self.layout
         scales = np.exp(theta)
@@ -169,7 +169,7 @@ class CollapsedPosterior:
         log_determinant = log_determinant_from_cholesky(matrix)
         log_determinant += log_determinant_from_cholesky(np.abs(triangle[:-1, :-1]))
         value = -loss - 0.5 * log_determinant + self.prior.log_density(theta)
-        return Collapsed(value, mean, triangle), z, matrix, half
+        return CollapsedValue(value, mean, triangle), z, matrix, half
 
     def _combination(self, p: Array) -> Array:
         """v(p), (2D + 2,)."""

@@ -22,12 +22,16 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sparing.numerics.arrays import Array
-from sparing.surrogate.collapsed import Collapsed, CollapsedPosterior
+from sparing.surrogate.collapsed import CollapsedPosterior, CollapsedValue
+from sparing.surrogate.empirical_prior import EmpiricalPrior, require_positive
+from sparing.surrogate.gaussian_process import GaussianProcess, condition
 from sparing.surrogate.hyperparameters import (
     HyperparameterPrior,
-    SurrogateSettings,
     high_posterior_density_set,
+    shifted_to_zero,
+    with_offset,
 )
+from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.training_set import TrainingSet
 
 # Stands in for a value that overflowed: large, yet safe in the line search's arithmetic.
@@ -58,31 +62,59 @@ LARGEST_SD = 1.5
 CANDIDATE_FREEDOM = 6.0
 
 
-def train(
-    training: TrainingSet,
-    prior: HyperparameterPrior,
-    settings: SurrogateSettings,
-    n_samples: int | None,
-    generator: np.random.Generator,
-    previous: Array | None = None,
-) -> Array:
-    """Samples of psi, (n_samples, 3D + 3), or with None the best psi, (1, 3D + 3).
+@dataclass(frozen=True)
+class Collapsed:
+    """Train with the mean function integrated out; an implementation of `SurrogateTraining`."""
 
-    previous: earlier samples, (S0, 3D + 3). The values' maximum must be zero.
-    """
-    posterior = CollapsedPosterior(training, prior)
-    guesses = _guesses(training, posterior.prior, settings.hpd_fraction)
-    starts, n_starts = guesses, settings.n_map_starts
-    if previous is not None:
-        earlier = previous[:, : posterior.n_covariance]
-        starts = [*guesses, *earlier, earlier.mean(axis=0)]
-        n_starts = 1  # the optimum has hardly moved
-    maximum = _maximise(posterior, starts, settings.n_random_starts, n_starts, generator)
-    if posterior.correlation_with_nearest(maximum.theta) < LEAST_CORRELATION:
-        maximum = _unless_noise(posterior, maximum, guesses)
-    if n_samples is None:
-        return maximum.with_mean(maximum.found.mean)[None, :]
-    return _sample(posterior, maximum, n_samples, settings.n_weighted_candidates, generator)
+    prior: EmpiricalPrior = EmpiricalPrior()
+    # Starting points scored beside the guesses, ascents from the best of them, and candidates
+    # among which the samples are chosen by their importance weights.
+    n_random_starts: int = 4
+    n_ascents: int = 2
+    n_weighted_candidates: int = 40
+
+    def __post_init__(self) -> None:
+        require_positive(self, "n_ascents", "n_weighted_candidates")
+        if self.n_random_starts < 0:
+            raise ValueError("n_random_starts must not be negative")
+
+    def train(
+        self,
+        training: TrainingSet,
+        n_samples: int | None,
+        generator: np.random.Generator,
+        previous: Surrogate | None = None,
+    ) -> GaussianProcess:
+        """A process with n_samples samples of psi, or with None the best one."""
+        offset, shifted, prior = shifted_to_zero(training, self.prior.of(training))
+        posterior = CollapsedPosterior(shifted, prior)
+        guesses = _guesses(shifted, posterior.prior, self.prior.hpd_fraction)
+        starts, n_ascents = guesses, self.n_ascents
+        if previous is not None:
+            earlier = previous.parameters[:, : posterior.n_covariance]
+            starts = [*guesses, *earlier, earlier.mean(axis=0)]
+            n_ascents = 1  # the optimum has hardly moved
+        maximum = _maximise(posterior, starts, self.n_random_starts, n_ascents, generator)
+        if posterior.correlation_with_nearest(maximum.theta) < LEAST_CORRELATION:
+            maximum = _noise_if_as_good(posterior, maximum, guesses)
+        if n_samples is None:
+            psi = maximum.with_mean(maximum.found.mean)[None, :]
+        else:
+            psi = _sample(posterior, maximum, n_samples, self.n_weighted_candidates, generator)
+        return condition(training, with_offset(psi, offset))
+
+    def condition(self, training: TrainingSet, parameters: Array) -> GaussianProcess:
+        """The process with hyperparameters that an earlier training found."""
+        return condition(training, parameters)
+
+    def score(self, surrogate: Surrogate) -> float:
+        """The largest log p(y | theta) + log p(theta) among the samples."""
+        training = surrogate.training
+        _, shifted, prior = shifted_to_zero(training, self.prior.of(training))
+        posterior = CollapsedPosterior(shifted, prior)
+        return max(
+            posterior.at(psi[: posterior.n_covariance]).value for psi in surrogate.parameters
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +122,7 @@ class Evaluated:
     """A theta and the collapsed posterior there."""
 
     theta: Array
-    found: Collapsed
+    found: CollapsedValue
 
     def with_mean(self, mean: Array) -> Array:
         """psi, (3D + 3,), with the given mean function, (2D + 1,)."""
@@ -115,7 +147,7 @@ def _maximise(
     return max(risen, key=lambda maximum: maximum.found.value)
 
 
-def _unless_noise(
+def _noise_if_as_good(
     posterior: CollapsedPosterior, short: Evaluated, guesses: list[Array]
 ) -> Evaluated:
     """A kernel that joins no two points, or the noise that explains the values as well.

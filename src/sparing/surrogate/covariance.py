@@ -34,7 +34,7 @@ def gram_matrix(z: Array, variance: float, out: Array | None = None) -> Array:
 
 def cross_covariance(hyperparameters: Hyperparameters, queries: Array, inputs: Array) -> Array:
     """kappa(queries, X), (m, n)."""
-    lengths = hyperparameters.lengths
+    lengths = hyperparameters.length_scales
     covariance = np.empty((queries.shape[0], inputs.shape[0]))
     fill_cross_covariance(
         np.ascontiguousarray(queries / lengths),

@@ -6,11 +6,13 @@ Notation (D dimensions, n training points, S hyperparameter samples, m queries)
     A        kappa(X, X) + diag(sigma_obs^2 + known noise + jitter), (n, n);  A = L L^T
     alpha    A^-1 (y - m(X)), (n,)
     fbar, C  posterior mean and covariance of the latent function (Section S1.2)
+    R        reference points, (r, D)
     LML      log p(y | X, psi), the log marginal likelihood
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,8 +33,10 @@ from sparing.numerics.linear_algebra import (
     solve_lower,
     solve_lower_rows,
     solve_lower_transposed,
+    solve_lower_transposed_rows,
 )
 from sparing.surrogate.covariance import cross_covariance, gram_matrix, scaled_transpose
+from sparing.surrogate.kernel_expansion import KernelExpansion
 from sparing.surrogate.layout import Hyperparameters, Layout
 from sparing.surrogate.mean import (
     mean_from_offsets,
@@ -74,6 +78,27 @@ class GaussianProcess:
         """Number of dimensions D."""
         return self.training.dimension
 
+    @property
+    def parameters(self) -> Array:
+        """The hyperparameters, (S, 3D + 3): `condition` with them gives the process again."""
+        return self.hyperparameters
+
+    @property
+    def noise_variance(self) -> float:
+        """sigma_obs^2, averaged over hyperparameter samples."""
+        log_noise_sd = self.hyperparameters[:, Layout(self.dimension).log_noise_sd]
+        return float(np.exp(2.0 * log_noise_sd).mean())
+
+    @property
+    def length_scales(self) -> Array:
+        """ell, its geometric mean over hyperparameter samples: (D,)."""
+        return np.exp(self.hyperparameters[:, : self.dimension].mean(axis=0))
+
+    @property
+    def expansion(self) -> KernelExpansion:
+        """fbar as a mean function and a sum of kernels."""
+        return KernelExpansion.of(self.training.inputs, self.alpha, self.hyperparameters)
+
     @cached_property
     def inverse_cholesky(self) -> Array:
         """L^-1 per sample, (S, n, n), computed once: multiplying is twice as fast as solving."""
@@ -92,6 +117,117 @@ class GaussianProcess:
     def sample(self, s: int) -> Hyperparameters:
         """Hyperparameters of sample s in natural units."""
         return Hyperparameters.from_vector(self.hyperparameters[s])
+
+    def predict(self, queries: Array) -> tuple[Array, Array]:
+        """Latent mean and variance, marginal over hyperparameter samples, (m,) each (Eq. 10)."""
+        means, variances = self.predict_each(queries)
+        variance = variances.mean(axis=0)
+        if self.n_samples > 1:
+            variance = variance + means.var(axis=0, ddof=1)
+        return means.mean(axis=0), variance
+
+    def predict_each(self, queries: Array) -> tuple[Array, Array]:
+        """Latent mean fbar and variance C(x, x) for each sample, (S, m) each."""
+        queries = _as_points(queries, self.dimension)
+        m = queries.shape[0]
+        means = np.empty((self.n_samples, m))
+        variances = np.empty((self.n_samples, m))
+        block = max(1, BLOCK_ENTRIES // self.training.n_points)
+        invert = m >= QUERIES_PER_POINT_TO_INVERT * self.training.n_points
+        for s in range(self.n_samples):
+            sample = self.sample(s)
+            means[s] = negative_quadratic_mean(sample, queries)
+            for start in range(0, m, block):
+                part = slice(start, start + block)
+                covariance = cross_covariance(sample, queries[part], self.training.inputs)
+                means[s, part] += covariance @ self.alpha[s]
+                if invert:
+                    half = multiply_lower_rows(self.inverse_cholesky[s], covariance)
+                else:
+                    half = solve_lower_rows(self.cholesky[s], covariance)
+                explained = np.einsum("mn,mn->m", half, half)
+                variances[s, part] = sample.output_scale**2 - explained
+        return means, np.maximum(variances, 0.0, out=variances)
+
+    def covariance(self, a: Array, b: Array) -> Array:
+        """C(a, b) for each sample, (S, p, r), between points a (p, D) and b (r, D)."""
+        a = _as_points(a, self.dimension)
+        b = _as_points(b, self.dimension)
+        covariance = np.empty((self.n_samples, a.shape[0], b.shape[0]))
+        for s in range(self.n_samples):
+            sample = self.sample(s)
+            lower = self.cholesky[s]
+            half_a = solve_lower_rows(lower, cross_covariance(sample, a, self.training.inputs))
+            half_b = solve_lower_rows(lower, cross_covariance(sample, b, self.training.inputs))
+            covariance[s] = cross_covariance(sample, a, b) - half_a @ half_b.T
+        return covariance
+
+    def integrals(self, means: Array, scales: Array, lengths: Array) -> tuple[Array, Array]:
+        """E[I_k] (S, K) and Cov(I_j, I_k) (S, K, K) of the integrals of f against normals.
+
+        Normal k has mean means[k] and standard deviations scales[k] lengths (Eqs. S17 and S19).
+        """
+        expansion = self.expansion
+        expected = expansion.integrals(means, scales, lengths)
+        covariances = []
+        for s in range(self.n_samples):
+            prior, convolved = expansion.convolutions(s, means, scales, lengths)
+            half = solve_lower_rows(self.cholesky[s], convolved)
+            covariances.append(prior - half @ half.T)
+        return expected, np.stack(covariances)
+
+    def variance_reduction(self, references: Array) -> Callable[[Array], Array]:
+        """By how much an evaluation would lower the variance at R, a function (m, D) -> (m,).
+
+        The exact drop C(s, x)^2 / (C(x, x) + sigma_obs^2) of the variance at s when x joins the
+        training set, averaged over the references s and over hyperparameter samples.
+        """
+        inputs = self.training.inputs
+        weights = np.empty((self.n_samples, self.training.n_points, len(references)))
+        for s in range(self.n_samples):  # A^-1 kappa(X, R), once for all candidates
+            rows = cross_covariance(self.sample(s), references, inputs)
+            half = solve_lower_rows(self.cholesky[s], rows)
+            weights[s] = solve_lower_transposed_rows(self.cholesky[s], half).T
+
+        def reduction(candidates: Array) -> Array:
+            total = np.zeros(len(candidates))
+            for s in range(self.n_samples):
+                sample = self.sample(s)
+                rows = cross_covariance(sample, candidates, inputs)  # kappa(x, X), (m, n)
+                covariance = cross_covariance(sample, candidates, references)
+                covariance -= rows @ weights[s]  # C(x, s), (m, r)
+                half = multiply_lower_rows(self.inverse_cholesky[s], rows)
+                variance = sample.output_scale**2 - np.einsum("mn,mn->m", half, half)
+                noise = sample.noise_sd**2 + self.training.typical_noise_variance
+                drop = np.einsum("mr,mr->m", covariance, covariance) / covariance.shape[1]
+                total += drop / (np.maximum(variance, 0.0) + noise)
+            return total / self.n_samples
+
+        return reduction
+
+    def append(self, x: Array, y: float, noise_variance: float = 0.0) -> GaussianProcess:
+        """Condition on one more point by a rank-one update, O(n^2) per sample (Algorithm 1).
+
+        Where the enlarged matrix is singular the sample is factorised afresh, with jitter.
+        """
+        training = self.training.with_point(x, y, noise_variance)
+        n = self.training.n_points
+        cholesky = np.zeros((self.n_samples, n + 1, n + 1))
+        alpha = np.empty((self.n_samples, n + 1))
+        jitter = self.jitter.copy()
+        for s in range(self.n_samples):
+            sample = self.sample(s)
+            column = cross_covariance(sample, training.inputs[n:], self.training.inputs)[0]
+            diagonal = sample.output_scale**2 + sample.noise_sd**2 + noise_variance + jitter[s]
+            border = border_cholesky(self.cholesky[s], column, diagonal)
+            if border is None:
+                factor = factorise_covariance(training, sample)
+                cholesky[s], jitter[s] = np.tril(factor.lower), factor.jitter
+            else:
+                cholesky[s, :n, :n] = self.cholesky[s]
+                cholesky[s, n, :n], cholesky[s, n, n] = border
+            alpha[s] = _solve_residual(training, sample, cholesky[s])
+        return GaussianProcess(training, self.hyperparameters, cholesky, alpha, jitter)
 
 
 def condition(training: TrainingSet, hyperparameters: Array) -> GaussianProcess:
@@ -115,82 +251,8 @@ def factorise_covariance(
     training: TrainingSet, sample: Hyperparameters, out: Array | None = None
 ) -> CholeskyFactor:
     """L of A, on and below the diagonal of its array (out when given); kappa(X, X) above it."""
-    z = scaled_transpose(training.inputs, sample.lengths)
+    z = scaled_transpose(training.inputs, sample.length_scales)
     return robust_cholesky(_noisy_gram_matrix(training, sample, z, out))
-
-
-def append_point(
-    gp: GaussianProcess, x: Array, y: float, noise_variance: float = 0.0
-) -> GaussianProcess:
-    """Condition on one more point by a rank-one update, O(n^2) per sample (Algorithm 1).
-
-    Where the enlarged matrix is singular the sample is factorised afresh, with jitter.
-    """
-    training = gp.training.with_point(x, y, noise_variance)
-    n = gp.training.n_points
-    cholesky = np.zeros((gp.n_samples, n + 1, n + 1))
-    alpha = np.empty((gp.n_samples, n + 1))
-    jitter = gp.jitter.copy()
-    for s in range(gp.n_samples):
-        sample = gp.sample(s)
-        column = cross_covariance(sample, training.inputs[n:], gp.training.inputs)[0]
-        diagonal = sample.output_scale**2 + sample.noise_sd**2 + noise_variance + jitter[s]
-        border = border_cholesky(gp.cholesky[s], column, diagonal)
-        if border is None:
-            factor = factorise_covariance(training, sample)
-            cholesky[s], jitter[s] = np.tril(factor.lower), factor.jitter
-        else:
-            cholesky[s, :n, :n] = gp.cholesky[s]
-            cholesky[s, n, :n], cholesky[s, n, n] = border
-        alpha[s] = _solve_residual(training, sample, cholesky[s])
-    return GaussianProcess(training, gp.hyperparameters, cholesky, alpha, jitter)
-
-
-def predict_each(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
-    """Latent mean fbar and variance C(x, x) for each sample, (S, m) each."""
-    queries = _as_points(queries, gp.dimension)
-    m = queries.shape[0]
-    means = np.empty((gp.n_samples, m))
-    variances = np.empty((gp.n_samples, m))
-    block = _block_length(gp)
-    invert = m >= QUERIES_PER_POINT_TO_INVERT * gp.training.n_points
-    for s in range(gp.n_samples):
-        sample = gp.sample(s)
-        means[s] = negative_quadratic_mean(sample, queries)
-        for start in range(0, m, block):
-            part = slice(start, start + block)
-            covariance = cross_covariance(sample, queries[part], gp.training.inputs)
-            means[s, part] += covariance @ gp.alpha[s]
-            if invert:
-                half = multiply_lower_rows(gp.inverse_cholesky[s], covariance)
-            else:
-                half = solve_lower_rows(gp.cholesky[s], covariance)
-            explained = np.einsum("mn,mn->m", half, half)
-            variances[s, part] = sample.output_scale**2 - explained
-    return means, np.maximum(variances, 0.0, out=variances)
-
-
-def predict(gp: GaussianProcess, queries: Array) -> tuple[Array, Array]:
-    """Latent mean and variance marginalised over the hyperparameter samples, (m,) each (Eq. 10)."""
-    means, variances = predict_each(gp, queries)
-    variance = variances.mean(axis=0)
-    if gp.n_samples > 1:
-        variance = variance + means.var(axis=0, ddof=1)
-    return means.mean(axis=0), variance
-
-
-def posterior_covariance(gp: GaussianProcess, a: Array, b: Array) -> Array:
-    """C(a, b) for each sample, (S, p, r), between points a (p, D) and b (r, D)."""
-    a = _as_points(a, gp.dimension)
-    b = _as_points(b, gp.dimension)
-    covariance = np.empty((gp.n_samples, a.shape[0], b.shape[0]))
-    for s in range(gp.n_samples):
-        sample = gp.sample(s)
-        lower = gp.cholesky[s]
-        half_a = solve_lower_rows(lower, cross_covariance(sample, a, gp.training.inputs))
-        half_b = solve_lower_rows(lower, cross_covariance(sample, b, gp.training.inputs))
-        covariance[s] = cross_covariance(sample, a, b) - half_a @ half_b.T
-    return covariance
 
 
 def log_marginal_likelihood(training: TrainingSet, psi: Array) -> float:
@@ -205,7 +267,7 @@ def log_marginal_likelihood_and_gradient(training: TrainingSet, psi: Array) -> t
     """LML and its gradient with respect to psi, (3D + 3,)."""
     sample = Hyperparameters.from_vector(psi)
     layout = Layout(training.dimension)
-    z = scaled_transpose(training.inputs, sample.lengths)
+    z = scaled_transpose(training.inputs, sample.length_scales)
     matrix = robust_cholesky(_noisy_gram_matrix(training, sample, z)).lower
     offsets = scaled_offsets(sample, training.inputs)
     half = solve_lower(matrix, training.values - mean_from_offsets(sample, offsets))
@@ -226,10 +288,6 @@ def log_marginal_likelihood_and_gradient(training: TrainingSet, psi: Array) -> t
     gradient[layout.log_noise_sd] = sample.noise_sd**2 * trace
     gradient[layout.mean_maximum :] = weighted_mean_gradient(sample, offsets, alpha)
     return likelihood, gradient
-
-
-def _block_length(gp: GaussianProcess) -> int:
-    return max(1, BLOCK_ENTRIES // gp.training.n_points)
 
 
 def _likelihood(half: Array, lower: Array) -> float:

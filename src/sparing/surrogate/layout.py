@@ -76,7 +76,7 @@ class Layout:
 class Hyperparameters:
     """One hyperparameter vector in natural units."""
 
-    lengths: Array
+    length_scales: Array
     output_scale: float
     noise_sd: float
     mean_maximum: float
@@ -89,7 +89,7 @@ class Hyperparameters:
         layout = Layout.of(psi)
         scales = np.exp(psi[: layout.n_covariance])
         return Hyperparameters(
-            lengths=scales[: layout.dimension],
+            length_scales=scales[: layout.dimension],
             output_scale=float(scales[layout.log_output_scale]),
             noise_sd=float(scales[layout.log_noise_sd]),
             mean_maximum=float(psi[layout.mean_maximum]),
@@ -101,7 +101,7 @@ class Hyperparameters:
         """The inverse of from_vector."""
         return np.concatenate(
             [
-                np.log(self.lengths),
+                np.log(self.length_scales),
                 [np.log(self.output_scale), np.log(self.noise_sd), self.mean_maximum],
                 self.mean_location,
                 np.log(self.mean_scales),

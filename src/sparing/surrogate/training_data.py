@@ -17,12 +17,12 @@ from scipy.spatial import KDTree
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluation_log import Evaluation, Status
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.surrogate.gaussian_process import TrainingSet
+from sparing.surrogate.training_set import TrainingSet
 
 
 @dataclass(frozen=True)
-class DeepValues:
-    """What happens to values far below the maximum, where accuracy is worth nothing.
+class CompressedDepths:
+    """Values far below the maximum, where accuracy is worth nothing, are drawn together.
 
     Beyond a depth of d_0 a value's depth d grows only as d_0 (1 + log(d / d_0)), and it gets a
     noise standard deviation of ``slope`` times what that exceeds d_0 by. The order of the values
@@ -36,14 +36,23 @@ class DeepValues:
     fraction_kept: float = 0.5
     slope: float = 0.05
 
-    def limit(self, values: Array, dimension: int) -> float:
-        """d_0 for a training set with these values, (n,)."""
+    def applied(self, values: Array, dimension: int) -> tuple[Array, Array, float]:
+        """Values to train on and their noise variance, (n,) each, and d_0."""
+        maximum = float(np.max(values))
         typical = float(np.max(values) - np.quantile(values, 1.0 - self.fraction_kept))
-        return max(self.depth_per_dimension * dimension, typical)
+        limit = max(self.depth_per_dimension * dimension, typical)
+        values = compressed(values, maximum, limit)
+        noise_sd = self.slope * np.maximum(maximum - values - limit, 0.0)
+        return values, noise_sd**2, limit
 
-    def noise_variance(self, compressed_depth: Array, limit: float) -> Array:
-        """Noise variance of points at the given compressed depths: (n,)."""
-        return (self.slope * np.maximum(compressed_depth - limit, 0.0)) ** 2
+
+@dataclass(frozen=True)
+class MeasuredValues:
+    """Values as they were measured (the paper)."""
+
+    def applied(self, values: Array, dimension: int) -> tuple[Array, Array, float]:  # noqa: ARG002
+        """The values, no noise, and no limit."""
+        return values, np.zeros(len(values)), math.inf
 
 
 def compressed(values: Array, maximum: float, limit: float) -> Array:
@@ -73,7 +82,7 @@ def known_noise_variance(evaluations: Sequence[Evaluation]) -> Array:
 def training_set(
     evaluations: Sequence[Evaluation],
     transform: ParameterTransform,
-    deep_values: DeepValues | None,
+    depths: CompressedDepths | MeasuredValues,
 ) -> TrainingSet:
     """The surrogate's training set: the given evaluations in working coordinates.
 
@@ -83,13 +92,8 @@ def training_set(
     usable = [entry for entry in evaluations if entry.usable]
     inputs, values = working_values(usable, transform)
     known = known_noise_variance(usable)
-    noise_variance = known
-    limit = math.inf
-    if deep_values is not None:
-        maximum = float(np.max(values))
-        limit = deep_values.limit(values, transform.dimension)
-        values = compressed(values, maximum, limit)
-        noise_variance = known + deep_values.noise_variance(maximum - values, limit)
+    values, noise_variance, limit = depths.applied(values, transform.dimension)
+    noise_variance = known + noise_variance
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
     if outside:
         u = transform.to_working(np.array([entry.x for entry in outside]))

@@ -14,14 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.kernels.expected_log_joint import (
-    component_integrals,
-    convolved_kernels,
-    expected_log_joint_and_gradient,
-)
+from sparing.kernels.expected_log_joint import expected_log_joint_and_gradient
 from sparing.numerics.arrays import Array
-from sparing.numerics.linear_algebra import solve_lower_rows
-from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.surrogate.interface import Surrogate
 from sparing.variational.entropy import MixtureGradient, empty_gradient, entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
 
@@ -53,16 +48,10 @@ class Elbo:
         return self.value - beta * self.sd
 
 
-def expected_log_joint(mixture: GaussianMixture, gp: GaussianProcess) -> ExpectedLogJoint:
+def expected_log_joint(mixture: GaussianMixture, surrogate: Surrogate) -> ExpectedLogJoint:
     """G with its uncertainty, in closed form."""
-    inputs, alpha, hyperparameters = kernel_arrays(gp)
-    means = component_integrals(
-        mixture.means, mixture.scales, mixture.lengths, inputs, alpha, hyperparameters
-    )
-    covariances = np.stack(
-        [_component_covariance(mixture, gp, s, inputs) for s in range(gp.n_samples)]
-    )
-    return combine_components(mixture.weights, means, covariances)
+    integrals = surrogate.integrals(mixture.means, mixture.scales, mixture.lengths)
+    return combine_components(mixture.weights, *integrals)
 
 
 def combine_components(weights: Array, means: Array, covariances: Array) -> ExpectedLogJoint:
@@ -84,54 +73,21 @@ def combine_components(weights: Array, means: Array, covariances: Array) -> Expe
 
 
 def expected_log_joint_gradient(
-    mixture: GaussianMixture, gp: GaussianProcess
+    mixture: GaussianMixture, surrogate: Surrogate
 ) -> tuple[float, MixtureGradient]:
     """E[G] and its gradient, averaged over the hyperparameter samples."""
     parts = empty_gradient(mixture)
-    value = expected_log_joint_and_gradient(*mixture.arrays, *kernel_arrays(gp), *parts)
+    value = expected_log_joint_and_gradient(*mixture.arrays, *surrogate.expansion.arrays, *parts)
     return float(value), MixtureGradient.from_kernel(mixture, parts)
 
 
 def evaluate_elbo(
     mixture: GaussianMixture,
-    gp: GaussianProcess,
+    surrogate: Surrogate,
     n_entropy_samples: int,
     generator: np.random.Generator,
 ) -> Elbo:
     """The ELBO with n_entropy_samples draws per component for its entropy."""
-    joint = expected_log_joint(mixture, gp)
+    joint = expected_log_joint(mixture, surrogate)
     entropy, entropy_sd = entropy_monte_carlo(mixture, n_entropy_samples, generator)
     return Elbo(joint.mean + entropy, float(np.sqrt(joint.variance)), joint, entropy, entropy_sd)
-
-
-def kernel_arrays(gp: GaussianProcess) -> tuple[Array, Array, Array]:
-    """Xᵀ (D, n), α (S, n) and ψ (S, 3D + 3) as kernels take them: contiguous and writable."""
-    return (
-        np.require(gp.training.inputs.T, np.float64, ["C", "W"]),
-        np.require(gp.alpha, np.float64, ["C", "W"]),
-        np.require(gp.hyperparameters, np.float64, ["C", "W"]),
-    )
-
-
-def _component_covariance(
-    mixture: GaussianMixture, gp: GaussianProcess, s: int, inputs: Array
-) -> Array:
-    """J_jk (K, K) for sample s: Eq. S17, with Λ as in the kernel."""
-    psi = np.require(gp.hyperparameters[s], np.float64, ["C", "W"])
-    prior = _prior_covariance(mixture, psi)
-    z = convolved_kernels(mixture.means, mixture.scales, mixture.lengths, inputs, psi)
-    half = solve_lower_rows(gp.cholesky[s], z)
-    return prior - half @ half.T
-
-
-def _prior_covariance(mixture: GaussianMixture, psi: Array) -> Array:
-    """∫∫ N_j(x) κ(x, x') N_k(x') = σ_f² Λ N(μ_j; μ_k, Σ_ℓ + (σ_j² + σ_k²) Σ), (K, K)."""
-    dimension = mixture.dimension
-    log_lengths, log_output_scale = psi[:dimension], psi[dimension]
-    spread = mixture.scales[:, None] ** 2 + mixture.scales**2
-    exponent = np.full(spread.shape, 2.0 * log_output_scale)
-    for i in range(dimension):
-        variance = np.exp(2.0 * log_lengths[i]) + spread * mixture.lengths[i] ** 2
-        difference = mixture.means[:, None, i] - mixture.means[:, i]
-        exponent += log_lengths[i] - 0.5 * np.log(variance) - 0.5 * difference**2 / variance
-    return np.exp(exponent)

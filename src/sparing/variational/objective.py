@@ -1,7 +1,8 @@
-"""What the variational fit maximises: the ELBO, less soft penalties in the default preset.
+"""What the variational fit maximises: the ELBO, less soft penalties where there are any.
 
 Notation
     F(φ) = E[G] + H[q] - penalty     φ in parameterisation.py, E[G] in elbo.py, H in entropy.py
+    ε                                draws from a standard normal
 """
 
 from __future__ import annotations
@@ -10,90 +11,127 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.kernels.expected_log_joint import component_integrals
 from sparing.kernels.variational import add_penalty_gradient, score_candidates
 from sparing.numerics.arrays import Array
-from sparing.surrogate.gaussian_process import GaussianProcess
-from sparing.variational.elbo import kernel_arrays
+from sparing.surrogate.interface import Surrogate
+from sparing.surrogate.kernel_expansion import KernelExpansion
 from sparing.variational.entropy import entropy_lower_bound, entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.parameterisation import to_parameters
-from sparing.variational.settings import EntropyEstimate, VariationalSettings
 
 
-@dataclass(frozen=True, eq=False)
-class Objective:
-    """F for one Gaussian process, in the arrays that kernels take.
+@dataclass(frozen=True)
+class SoftPenalties:
+    """Soft bounds and a price on weights (not in the paper).
 
-    inputs Xᵀ (D, n), alpha (S, n), hyperparameters (S, 3D + 3), bounds (4, D), penalties (4,):
-    see kernels/variational.py.
+    Means stay inside the box of the training inputs widened by ``box_margin`` widths on each side,
+    sds of components between two fractions of the box width. The penalty is ½ stiffness excess²,
+    in box widths for means and in log units for sds. A weight below about ``weight_threshold``
+    pays ``weight_pressure`` nats per unit: components that earn less die instead of lingering.
     """
 
-    inputs: Array
-    alpha: Array
-    hyperparameters: Array
-    bounds: Array
-    penalties: Array
+    box_margin: float = 0.5
+    smallest_sd: float = 1e-5
+    largest_sd: float = 1.0
+    mean_stiffness: float = 100.0
+    scale_stiffness: float = 100.0
+    weight_pressure: float = 0.1
+    weight_threshold: float = 0.01
 
-    @classmethod
-    def create(cls, gp: GaussianProcess, settings: VariationalSettings) -> Objective:
-        """F of the given process, with the penalties of the settings."""
-        penalties = np.array(
+    @property
+    def constants(self) -> Array:
+        """In the order of the kernels' PENALTY_FIELDS, (4,)."""
+        stiffness = self.mean_stiffness, self.scale_stiffness
+        return np.array([*stiffness, self.weight_pressure, self.weight_threshold])
+
+    def bounds(self, surrogate: Surrogate) -> Array:
+        """Bounds of means and of log sds from the box of the training inputs, (4, D).
+
+        A coordinate in which all inputs agree takes the surrogate's length scale for its width.
+        """
+        lower = surrogate.training.inputs.min(axis=0)
+        upper = surrogate.training.inputs.max(axis=0)
+        width = np.where(upper > lower, upper - lower, surrogate.length_scales)
+        margin = self.box_margin * width
+        log_width = np.log(width)
+        return np.array(
             [
-                settings.mean_stiffness,
-                settings.scale_stiffness,
-                settings.weight_pressure,
-                settings.weight_threshold,
+                lower - margin,
+                upper + margin,
+                log_width + np.log(self.smallest_sd),
+                log_width + np.log(self.largest_sd),
             ]
         )
-        return cls(*kernel_arrays(gp), _soft_bounds(gp, settings), penalties)
 
-    def in_units(self, unit: Array) -> Objective:
-        """F of the mixture with coordinates x / unit, up to a constant; unit (D,)."""
-        dimension = unit.size
-        log_unit = np.log(unit)
-        hyperparameters = self.hyperparameters.copy()
-        hyperparameters[:, :dimension] -= log_unit
-        hyperparameters[:, dimension + 3 : 2 * dimension + 3] /= unit
-        hyperparameters[:, 2 * dimension + 3 :] -= log_unit
-        bounds = np.concatenate([self.bounds[:2] / unit, self.bounds[2:] - log_unit])
-        inputs = self.inputs / unit[:, None]
-        return Objective(inputs, self.alpha, hyperparameters, bounds, self.penalties)
-
-    def confined(self, mixture: GaussianMixture) -> GaussianMixture:
+    def confined(self, mixture: GaussianMixture, surrogate: Surrogate) -> GaussianMixture:
         """The mixture with what lies beyond the soft bounds put on them.
 
         A log joint that changes by millions of nats over the box outweighs any penalty, and the
         quadratic mean may then promise its maximum far from all data.
         """
-        if self.penalties[0] == 0.0:  # the paper has no bounds
-            return mixture
-        means = np.clip(mixture.means, self.bounds[0], self.bounds[1])
+        bounds = self.bounds(surrogate)
+        means = np.clip(mixture.means, bounds[0], bounds[1])
         widest = np.log(np.max(mixture.scales) * mixture.lengths)
-        lengths = mixture.lengths * np.exp(np.minimum(self.bounds[3] - widest, 0.0))
+        lengths = mixture.lengths * np.exp(np.minimum(bounds[3] - widest, 0.0))
         return GaussianMixture(mixture.weights, means, mixture.scales, lengths)
 
-    def value(
-        self, mixture: GaussianMixture, estimate: EntropyEstimate, n_samples: int, seed: int
-    ) -> float:
-        """F with the given entropy; the same seed gives every mixture the same draws ε.
+
+@dataclass(frozen=True)
+class NoPenalties:
+    """The ELBO as it is (the paper)."""
+
+    @property
+    def constants(self) -> Array:
+        """Zeros, with which the kernels leave the penalties out, (4,)."""
+        return np.zeros(4)
+
+    def bounds(self, surrogate: Surrogate) -> Array:
+        """None that anybody reads, (4, D)."""
+        return np.zeros((4, surrogate.dimension))
+
+    def confined(self, mixture: GaussianMixture, surrogate: Surrogate) -> GaussianMixture:  # noqa: ARG002
+        """The mixture as it is."""
+        return mixture
+
+
+Penalties = SoftPenalties | NoPenalties
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """F for one surrogate, in the arrays that kernels take.
+
+    bounds (4, D), penalties (4,): see kernels/variational.py.
+    """
+
+    expansion: KernelExpansion
+    bounds: Array
+    penalties: Array
+
+    @classmethod
+    def create(cls, surrogate: Surrogate, penalties: Penalties) -> Objective:
+        """F of the given surrogate with the given penalties."""
+        return cls(surrogate.expansion, penalties.bounds(surrogate), penalties.constants)
+
+    def in_units(self, unit: Array) -> Objective:
+        """F of the mixture with coordinates x / unit, up to a constant; unit (D,)."""
+        bounds = np.concatenate([self.bounds[:2] / unit, self.bounds[2:] - np.log(unit)])
+        return Objective(self.expansion.in_units(unit), bounds, self.penalties)
+
+    def value(self, mixture: GaussianMixture, n_samples: int, seed: int) -> float:
+        """F with n_samples entropy draws per component; one seed gives every mixture the same ε.
 
         -inf when it is not a number, so that such a mixture is never preferred.
         """
-        match estimate:
-            case EntropyEstimate.LOWER_BOUND:
-                entropy = entropy_lower_bound(mixture)
-            case EntropyEstimate.MONTE_CARLO:
-                generator = np.random.default_rng(seed)
-                entropy, _ = entropy_monte_carlo(mixture, n_samples, generator)
-        integrals = component_integrals(
-            mixture.means,
-            mixture.scales,
-            mixture.lengths,
-            self.inputs,
-            self.alpha,
-            self.hyperparameters,
-        )
+        entropy, _ = entropy_monte_carlo(mixture, n_samples, np.random.default_rng(seed))
+        return self._with_entropy(mixture, entropy)
+
+    def lower_bound(self, mixture: GaussianMixture) -> float:
+        """F with the lower bound of the entropy, free of noise."""
+        return self._with_entropy(mixture, entropy_lower_bound(mixture))
+
+    def _with_entropy(self, mixture: GaussianMixture, entropy: float) -> float:
+        integrals = self.expansion.integrals(mixture.means, mixture.scales, mixture.lengths)
         joint = float(integrals.mean(axis=0) @ mixture.weights)
         value = joint + entropy - self.penalty(mixture)
         return value if np.isfinite(value) else -np.inf
@@ -104,9 +142,7 @@ class Objective:
         score_candidates(
             np.ascontiguousarray(phis),
             n_components,
-            self.inputs,
-            self.alpha,
-            self.hyperparameters,
+            *self.expansion.arrays,
             self.bounds,
             self.penalties,
             scores,
@@ -121,24 +157,3 @@ class Objective:
                 phi, mixture.weights, mixture.means, self.bounds, self.penalties, np.zeros_like(phi)
             )
         )
-
-
-def _soft_bounds(gp: GaussianProcess, settings: VariationalSettings) -> Array:
-    """Bounds of means and of log sds from the box of the training inputs, (4, D).
-
-    A coordinate in which all inputs agree takes the process's length scale for its width.
-    """
-    lower = gp.training.inputs.min(axis=0)
-    upper = gp.training.inputs.max(axis=0)
-    length_scales = np.exp(gp.hyperparameters[:, : gp.dimension].mean(axis=0))
-    width = np.where(upper > lower, upper - lower, length_scales)
-    margin = settings.box_margin * width
-    log_width = np.log(width)
-    return np.array(
-        [
-            lower - margin,
-            upper + margin,
-            log_width + np.log(settings.smallest_sd),
-            log_width + np.log(settings.largest_sd),
-        ]
-    )

@@ -1,8 +1,8 @@
 """Candidate starting points of the fit (Section S1.3.2), and growing the mixture (Section 3.6).
 
 Candidates are the current mixture with its components jittered, rescaled and reweighted; new
-components are split off existing ones. In the default preset some candidates move components to
-training points drawn by their value.
+components are split off existing ones. Some candidates may move components to training points
+drawn by their value.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.numerics.arrays import Array
-from sparing.surrogate.gaussian_process import TrainingSet
+from sparing.surrogate.training_set import TrainingSet
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.parameterisation import normalised
-from sparing.variational.settings import VariationalSettings
 
 # Amplitude of a candidate's jitter, log-uniform: from touching up to starting over. It is in sds
 # of each component for its mean, and in log units times the factors below for the rest.
@@ -49,10 +48,26 @@ class Candidates:
         return np.hstack([flat, *logs])
 
 
+@dataclass(frozen=True)
+class Starts:
+    """How many candidates there are per component, and where some of them begin."""
+
+    n_per_component: int = 5
+    # In the first iteration and the first after the warm-up (Section S1.3.2).
+    n_per_component_at_first: int = 50
+    # Fraction of candidates some of whose components start at high training points (not in the
+    # paper: splits of existing components cannot reach a mode that q has missed).
+    data_fraction: float = 0.25
+
+    def n_candidates(self, n_components: int, *, first: bool) -> int:
+        """How many mixtures are compared."""
+        return n_components * (self.n_per_component_at_first if first else self.n_per_component)
+
+
 def candidate_mixtures(
     mixture: GaussianMixture,
     training: TrainingSet,
-    settings: VariationalSettings,
+    data_fraction: float,
     *,
     n_components: int,
     n_candidates: int,
@@ -67,7 +82,7 @@ def candidate_mixtures(
     distances[0] = 0.0
     weights, means, scales = _split(mixture, n_new, distances, generator)
     lengths = np.tile(mixture.lengths, (n_candidates, 1))
-    to_data = generator.random(n_candidates) < settings.data_fraction
+    to_data = generator.random(n_candidates) < data_fraction
     to_data[0] = False
     rows = np.flatnonzero(to_data)
     if rows.size:

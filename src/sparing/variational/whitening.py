@@ -12,7 +12,9 @@ first ones stay a candidate too.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,8 +24,8 @@ from sparing.variational.mixture import GaussianMixture
 
 
 @dataclass(frozen=True)
-class WhiteningSettings:
-    """When a whitening is tried and when it is kept."""
+class Whitened:
+    """Other coordinates are tried now and then, and kept where the surrogate gains by them."""
 
     # Tried after the warm-up, and then again whenever q has become clearly non-spherical...
     every: int = 3  # ...but at most once in this many iterations
@@ -34,6 +36,40 @@ class WhiteningSettings:
     # it scatters over hyperparameter samples.
     minimal_gain: float = 2.0
     width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
+
+    def candidates(
+        self, transform: ParameterTransform, mixture: GaussianMixture, iteration: int, last: int
+    ) -> list[ParameterTransform]:
+        """Coordinates worth trying: whitened by q where it is not round, and the first ones again.
+
+        ``last`` is the iteration in which others were tried before.
+        """
+        if transform.dimension == 1 or iteration - last < self.every:
+            return []
+        found = []
+        if anisotropy(mixture.covariance) >= self.condition_number:
+            matrix = whitening_matrix(mixture.covariance, self.correlation_floor, self.width)
+            found.append(transform.whitened(mixture.mean, matrix, iteration + 1))
+        if transform.whitening is not None:
+            found.append(transform.unwhitened())
+        return found
+
+
+@dataclass(frozen=True)
+class Unwhitened:
+    """The coordinates stay as they are (the paper)."""
+
+    minimal_gain: ClassVar[float] = math.inf
+
+    def candidates(
+        self,
+        transform: ParameterTransform,  # noqa: ARG002
+        mixture: GaussianMixture,  # noqa: ARG002
+        iteration: int,  # noqa: ARG002
+        last: int,  # noqa: ARG002
+    ) -> list[ParameterTransform]:
+        """None."""
+        return []
 
 
 def whitening_matrix(covariance: Array, correlation_floor: float, width: float) -> Array:

@@ -11,11 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparing.acquisition.propose import Rule
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_log import Evaluation
-from sparing.problem.problem import Problem
 from sparing.surrogate.training_data import (
     joining_values,
     known_noise_variance,
@@ -25,23 +23,13 @@ from sparing.surrogate.training_data import (
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import change_of_coordinates
-from sparing.vbmc.algorithm import kept, must_climb
-from sparing.vbmc.evidence import Calibration, Evidence, corrected_posterior
-from sparing.vbmc.held_out import (
-    observation_variance,
-    standardised_residuals,
-    variance_inflation,
-)
-from sparing.vbmc.posterior_error import expected_posterior_error
+from sparing.vbmc.evidence import Evidence
+from sparing.vbmc.held_out import TrackRecord, standardised_residuals
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import IterationInfo, Solution, State
-from sparing.vbmc.stopping import (
-    Reliability,
-    is_accurate,
-    is_stable,
-    reliability,
-    warm_up_is_over,
-)
+from sparing.vbmc.state import Iteration, Phase, Solution, State
+from sparing.vbmc.stopping import Reliability, is_stable, reliability
+from sparing.vbmc.training import sampling_brings_little
+from sparing.vbmc.warm_up import TRIM_PER_DIMENSION
 
 
 def complete_iteration(
@@ -51,190 +39,165 @@ def complete_iteration(
     evaluations: Sequence[Evaluation],
     n_evaluations: int,
     whitening_tried: bool,
-    problem: Problem,
+    names: tuple[str, ...],
     settings: Settings,
     streams: RandomStreams,
 ) -> State:
-    """Line 23 of Algorithm 1: judge the new solution and decide what comes next.
-
-    The info of the new state carries no timings yet; the caller, who has the clock, adds them.
-    """
-    expected = solution.elbo.expected_log_joint
-    residuals = held_out_residuals(state, evaluations, settings)
-    evidence, mixture = corrected_posterior(
-        solution.mixture,
-        solution.gp,
-        solution.elbo,
-        calibration(state, residuals, settings),
-        settings.evidence,
-        streams.generator("evidence", state.iteration),
-        warm_up=state.warm_up,
-    )
-    posterior = Posterior(mixture, solution.transform, problem.names)
-    features = _features(state, solution, posterior, evidence, settings)
-    posterior_error = _posterior_error(state, solution, evidence, settings, streams)
-    info = IterationInfo(
-        iteration=state.iteration + 1,
-        n_evaluations=n_evaluations,
-        n_training=len(solution.gp.training.values),
-        elbo=solution.elbo.value,
-        elbo_sd=solution.elbo.sd,
-        elcbo=solution.elbo.elcbo(settings.variational.beta_lcb),
-        log_evidence=evidence.log_evidence,
-        log_evidence_sd=evidence.sd,
-        n_components=solution.mixture.n_components,
-        n_pruned=solution.n_pruned,
-        n_hyperparameter_samples=len(solution.gp.hyperparameters),
-        retrained=_retrained(state, solution),
-        hyperparameter_variance=_spread(expected.mean_by_sample),
-        n_held_out=len(residuals),
-        held_out_squares=float(residuals @ residuals),
-        posterior_error=posterior_error,
-        noise_sd=math.sqrt(
-            observation_variance(solution.gp) + solution.gp.training.typical_noise_variance
-        ),
-        jitter=float(np.max(solution.gp.jitter)),
-        features=features,
-        warm_up=state.warm_up,
-        stable=False,
-        whitened=solution.transform is not state.transform,
-        evidence=evidence,
-        posterior=posterior,
-        timings={},
-    )
-    history = (*state.history, info)
-    history = (*state.history, replace(info, stable=_may_stop(history, state, settings)))
-    warm_up_ends = state.warm_up and _has_arrived(history, solution, evaluations, settings)
-    trained_on = tuple(entry.index for entry in kept(state, evaluations))
+    """Line 23 of Algorithm 1: judge the new solution and decide what comes next."""
+    row = judged(state, solution, evaluations, n_evaluations, names, settings, streams)
+    history = (*state.history, row)
+    history = (*state.history, replace(row, stable=may_stop(history, state, settings)))
+    arrived = state.searching and has_arrived(history, solution, evaluations, settings)
     trimmed = state.trimmed
-    if warm_up_ends:
-        trimmed = trimmed_indices(
-            evaluations, solution.transform, settings.warm_up.trim_per_dimension
-        )
+    if arrived:
+        trimmed = trimmed_indices(evaluations, solution.transform, TRIM_PER_DIMENSION)
     return State(
         transform=solution.transform,
         mixture=solution.mixture,
-        solution=replace(solution, trained_on=trained_on),
-        warm_up=state.warm_up and not warm_up_ends,
-        warm_up_just_ended=warm_up_ends,
-        sampling_stopped=state.sampling_stopped or _sampling_brings_little(history, settings),
+        solution=solution,
+        phase=next_phase(state.phase, arrived=arrived),
+        sampling_stopped=state.sampling_stopped
+        or sampling_brings_little(history, settings.hyperparameters),
         trimmed=trimmed,
         last_whitening=state.iteration if whitening_tried else state.last_whitening,
         history=history,
     )
 
 
-def _posterior_error(
+def next_phase(phase: Phase, *, arrived: bool) -> Phase:
+    """Searching until it has arrived, adapting for one iteration, then settled."""
+    if phase is Phase.SEARCHING:
+        return Phase.ADAPTING if arrived else Phase.SEARCHING
+    return Phase.SETTLED
+
+
+def judged(
     state: State,
     solution: Solution,
-    evidence: Evidence,
+    evaluations: Sequence[Evaluation],
+    n_evaluations: int,
+    names: tuple[str, ...],
     settings: Settings,
     streams: RandomStreams,
-) -> float:
-    """The expected gsKL to the truth; NaN during the warm-up and where it is not asked for."""
-    if state.warm_up or settings.posterior_error is None:
-        return float("nan")
-    return expected_posterior_error(
+) -> Iteration:
+    """The row of the history for a new solution; whether it is stable is not known yet."""
+    surrogate, elbo = solution.surrogate, solution.elbo
+    residuals = held_out_residuals(state, evaluations, settings)
+    squares = float(residuals @ residuals)
+    evidence, mixture = settings.evidence.estimate(
         solution.mixture,
-        solution.gp,
-        evidence.inflation,
-        settings.posterior_error,
-        streams.generator("posterior error", state.iteration),
+        surrogate,
+        elbo,
+        track_record(state.history, len(residuals), squares),
+        streams.generator("evidence", state.iteration),
+        searching=state.searching,
+    )
+    posterior = Posterior(mixture, solution.transform, names)
+    posterior_error = math.nan
+    if not state.searching:
+        generator = streams.generator("posterior error", state.iteration)
+        posterior_error = settings.accuracy.estimate(
+            solution.mixture, surrogate, evidence.inflation, generator
+        )
+    return Iteration(
+        iteration=state.iteration + 1,
+        n_evaluations=n_evaluations,
+        n_training=surrogate.training.n_points,
+        elbo=elbo.value,
+        elbo_sd=elbo.sd,
+        elcbo=elbo.elcbo(settings.variational.beta_lcb),
+        log_evidence=evidence.log_evidence,
+        log_evidence_sd=evidence.sd,
+        n_components=solution.mixture.n_components,
+        n_pruned=solution.n_pruned,
+        n_hyperparameter_samples=surrogate.n_samples,
+        retrained=solution.retrained,
+        hyperparameter_variance=_spread(elbo.expected_log_joint.mean_by_sample),
+        n_held_out=len(residuals),
+        held_out_squares=squares,
+        posterior_error=posterior_error,
+        noise_sd=math.sqrt(surrogate.noise_variance + surrogate.training.typical_noise_variance),
+        jitter=float(np.max(surrogate.jitter)),
+        features=features(state, solution, posterior, evidence, settings),
+        warm_up=state.searching,
+        stable=False,
+        whitened=solution.transform.number != state.transform.number,
+        evidence=evidence,
+        posterior=posterior,
     )
 
 
-def _may_stop(history: Sequence[IterationInfo], state: State, settings: Settings) -> bool:
+def may_stop(history: Sequence[Iteration], state: State, settings: Settings) -> bool:
     """Whether the solution is stable (S2.4.2) and, where that is tested, accurate."""
-    if state.warm_up:
+    if state.searching:
         return False
-    reliabilities = [info.features for info in history]
-    elcbo = [info.elcbo for info in history]
+    reliabilities = [past.features for past in history]
+    elcbo = [past.elcbo for past in history]
     if not is_stable(reliabilities, elcbo, settings.stopping):
         return False
-    errors = [info.posterior_error for info in history]
-    return settings.posterior_error is None or is_accurate(
-        errors, state.transform.dimension, settings.stopping
-    )
+    errors = [past.posterior_error for past in history]
+    return settings.accuracy.is_small(errors, state.transform.dimension)
 
 
-def _has_arrived(
-    history: Sequence[IterationInfo],
+def has_arrived(
+    history: Sequence[Iteration],
     solution: Solution,
     evaluations: Sequence[Evaluation],
     settings: Settings,
 ) -> bool:
     """Whether the warm-up has found the bulk of the posterior (Section 3.5)."""
-    warm_up = settings.warm_up
-    if must_climb(solution.gp, settings):
-        return False
-    if warm_up_is_over(_spaced_elcbo(history, settings), warm_up):
-        return True
     usable = [entry for entry in evaluations if entry.usable]
-    n_recent = warm_up.n_iterations * settings.acquisition.n_active
-    if not warm_up.watch_values or len(usable) < n_recent + solution.gp.dimension + 2:
-        return False
     _, values = working_values(usable, solution.transform)
-    return bool(values.max() < values[:-n_recent].max() + warm_up.tolerance_elcbo)
+    elcbo = spaced_elcbo(history, settings.n_active)
+    return settings.warm_up.is_over(elcbo, values, solution.surrogate, settings.n_active)
 
 
-def _spaced_elcbo(history: Sequence[IterationInfo], settings: Settings) -> list[float]:
+def spaced_elcbo(history: Sequence[Iteration], n_active: int) -> list[float]:
     """ELCBOs at least one iteration's usual number of evaluations apart, newest last.
 
     On the way up an iteration has fewer evaluations than the rules on iterations have in mind.
     """
     chosen = [history[-1]]
     for past in reversed(history[:-1]):
-        if chosen[-1].n_evaluations - past.n_evaluations >= settings.acquisition.n_active:
+        if chosen[-1].n_evaluations - past.n_evaluations >= n_active:
             chosen.append(past)
-    return [info.elcbo for info in reversed(chosen)]
+    return [past.elcbo for past in reversed(chosen)]
 
 
 def held_out_residuals(
     state: State, evaluations: Sequence[Evaluation], settings: Settings
 ) -> Array:
-    """Residuals of the posterior draws that came in since the last surrogate was trained: (m,)."""
-    if state.solution is None or state.warm_up or must_climb(state.solution.gp, settings):
+    """Residuals of the held-out draws that came in since the last surrogate was trained: (m,)."""
+    solution = state.solution
+    if solution is None or state.searching or settings.warm_up.must_climb(solution.surrogate):
         return np.empty(0)  # other rules chose the points
-    seen = state.history[-1].n_evaluations
+    seen, rules = state.history[-1].n_evaluations, settings.rules
     draws = [
         entry
         for entry in evaluations
         if entry.usable
         and entry.index >= seen
         and entry.identifier is not None
-        and settings.acquisition.rule(entry.identifier, warm_up=False, pending=False)
-        is Rule.POSTERIOR_DRAW
+        and rules[entry.identifier % len(rules)].held_out
     ]
     if not draws:
         return np.empty(0)
-    gp = state.solution.gp
-    inputs, values = joining_values(draws, state.transform, gp.training)
-    return standardised_residuals(gp, inputs, values, known_noise_variance(draws))
+    surrogate = solution.surrogate
+    inputs, values = joining_values(draws, state.transform, surrogate.training)
+    return standardised_residuals(surrogate, inputs, values, known_noise_variance(draws))
 
 
-def calibration(state: State, residuals: Array, settings: Settings) -> Calibration:
-    """What held-out draws, with new residuals (m,), and the last estimates say about the error."""
-    counts = [*(past.n_held_out for past in state.history), len(residuals)]
-    squares = [*(past.held_out_squares for past in state.history), float(residuals @ residuals)]
-    unproven = settings.calibration.unproven_variance
-    return Calibration(
-        inflation=variance_inflation(counts, squares, settings.calibration),
-        error_inflation=variance_inflation(counts, squares, settings.calibration, unproven),
-        recent=_recent_estimates(state, settings),
+def track_record(history: Sequence[Iteration], n_new: int = 0, squares: float = 0.0) -> TrackRecord:
+    """The history's, with new held-out residuals: their number and the sum of their squares."""
+    return TrackRecord(
+        n_held_out=(*(past.n_held_out for past in history), n_new),
+        squares=(*(past.held_out_squares for past in history), squares),
+        estimates=tuple(past.log_evidence for past in history),
+        sds=tuple(math.inf if past.warm_up else past.log_evidence_sd for past in history),
     )
 
 
-def _recent_estimates(state: State, settings: Settings) -> tuple[float, ...]:
-    """The last few log evidences after the warm-up that were estimates at all, oldest first."""
-    limits = settings.calibration
-    return tuple(
-        past.log_evidence
-        for past in state.history[-limits.n_estimates :]
-        if not past.warm_up and past.log_evidence_sd <= limits.largest_sd
-    )
-
-
-def _features(
+def features(
     state: State,
     solution: Solution,
     posterior: Posterior,
@@ -265,22 +228,6 @@ def _features(
         dimension=state.transform.dimension,
         settings=settings.stopping,
     )
-
-
-def _sampling_brings_little(history: Sequence[IterationInfo], settings: Settings) -> bool:
-    """Section 3.4: the spread over hyperparameter samples stayed below the threshold."""
-    schedule = settings.hyperparameters
-    recent = history[-schedule.n_iterations :]
-    if len(recent) < schedule.n_iterations or any(info.warm_up for info in recent):
-        return False
-    return all(info.hyperparameter_variance < schedule.variance_threshold for info in recent)
-
-
-def _retrained(state: State, solution: Solution) -> bool:
-    """Whether the surrogate's hyperparameters are not those of the iteration before."""
-    if state.solution is None:
-        return True
-    return not np.array_equal(solution.gp.hyperparameters, state.solution.gp.hyperparameters)
 
 
 def _spread(means: Array) -> float:

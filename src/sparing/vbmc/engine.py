@@ -1,20 +1,21 @@
 """The run's mutable core: events in, proposals and states out.
 
-Two kinds of events change it, always in the order of the journal: an intent (a point was proposed)
-and a result (an evaluation came back). Feeding the same events to a fresh engine with the same
-seed and settings gives the same state to the last bit; that is how a run is resumed.
+Two kinds of events change it, always in the order of the journal: a proposal (a point is about to
+be evaluated) and an evaluation (it came back). Feeding the same events to a fresh engine with the
+same seed and settings gives the same state to the last bit; that is how a run is resumed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 
-from sparing.acquisition.initial_design import initial_design
+from sparing.acquisition.initial_design import INITIAL_DESIGN, initial_design
 from sparing.errors import TargetError
 from sparing.kernels import compilation
 from sparing.numerics.arrays import Array
@@ -23,22 +24,15 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_log import Evaluation, EvaluationLog, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
-from sparing.surrogate.gaussian_process import GaussianProcess, append_point, predict
+from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.training_data import joining_values
-from sparing.variational.whitening import carry_over
-from sparing.vbmc.algorithm import (
-    better_surrogate,
-    fit_posterior,
-    n_new_points,
-    other_coordinates,
-    propose,
-    train_surrogate,
-)
-from sparing.vbmc.assessment import complete_iteration
+from sparing.vbmc.algorithm import Algorithm
 from sparing.vbmc.final import FinalSolution, final_solution
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Solution, State, initial_state
+from sparing.vbmc.state import IterationInfo, Phase, State, initial_state
 from sparing.vbmc.stopping import StopReason
+
+Timings = defaultdict[str, float]  # seconds the library spent, by phase
 
 # A design of which nothing is usable is extended this many times before giving up.
 MAX_DESIGN_EXTENSIONS = 5
@@ -63,123 +57,132 @@ class Engine:
         self.pending: dict[int, Proposal] = {}
         self.stop_reason = StopReason.UNFINISHED
         self.final: FinalSolution | None = None
+        self.timings: list[Timings] = []  # one for each iteration
         transform = ParameterTransform.from_problem(problem, settings.bounded_map)
         self.state = initial_state(transform, starting_points)
+        self._algorithm = Algorithm(settings, streams, problem.names)
         self._starting_points = starting_points
         self._n_extensions = 0
         self._design = self._draw_design(extension=0)
         self._n_proposed = 0
         self._n_since_refit = 0
-        self._live_surrogate: GaussianProcess | None = None
-        self._timings: dict[str, float] = {}
+        self._live_surrogate: Surrogate | None = None  # with all that came in since the refit
+        self._expectant_surrogate: Surrogate | None = None  # which counts on pending points too
+        self._clock = Timings(float)  # since the last iteration
+
+    @property
+    def history(self) -> tuple[IterationInfo, ...]:
+        """One row per completed iteration, with its timings."""
+        return self._rows(0)
+
+    def _rows(self, first: int) -> tuple[IterationInfo, ...]:
+        rows = zip(self.state.history[first:], self.timings[first:], strict=True)
+        return tuple(IterationInfo(**vars(row), timings=dict(seconds)) for row, seconds in rows)
 
     # ------------------------------------------------------------------ proposals
 
-    def next_points(self, n: int) -> Iterator[Array]:
-        """The next n points to evaluate, in the user's coordinates, each (D,).
-
-        Lazy: each point must have become an intent before the next one is drawn, so that it is
-        pending and shapes the next one.
-        """
-        with self._phase("active sampling"):
-            surrogate = self._with_pending(self._live_surrogate)
-        for _ in range(n):
-            with self._phase("active sampling"):
-                x = self._next_point(surrogate)
-            yield x
-            if surrogate is not None:
-                with self._phase("active sampling"):
-                    surrogate = self._expect(surrogate, x)
-
-    def _next_point(self, surrogate: GaussianProcess | None) -> Array:
+    def propose(self) -> Proposal:
+        """The next point to evaluate; it counts as pending once it has been applied."""
         identifier = self._n_proposed
         if not self.state.history and identifier < len(self._design):
-            return self._design[identifier]
-        if surrogate is None:  # asked beyond the design before it is told
-            generator = self.streams.generator("initial design", 0, identifier)
-            kind = self.settings.initial_design.kind
-            nothing = np.empty((0, self.problem.dimension))
-            return initial_design(self.state.transform, nothing, 1, kind, generator)[0]
-        return propose(
-            self.state,
-            surrogate,
-            identifier,
-            self.settings,
-            self.streams,
-            pending=bool(self.pending),
-        )
+            return Proposal(identifier, self._design[identifier], INITIAL_DESIGN)
+        if self._live_surrogate is None:  # asked beyond the design before it is told
+            return Proposal(identifier, self._another_design_point(identifier), INITIAL_DESIGN)
+        with self._timed("active sampling"):
+            if self._expectant_surrogate is None:
+                self._expectant_surrogate = self._live_surrogate
+                for proposal in self.pending.values():
+                    self._expect(proposal.x)
+            return self._algorithm.propose(
+                self.state, self._expectant_surrogate, identifier, pending=bool(self.pending)
+            )
 
-    def _with_pending(self, surrogate: GaussianProcess | None) -> GaussianProcess | None:
+    def _expect(self, x: Array) -> None:
+        """Count on a value at x, as noisy as the others."""
+        surrogate = self._expectant_surrogate
         if surrogate is not None:
-            for proposal in self.pending.values():
-                surrogate = self._expect(surrogate, proposal.x)
-        return surrogate
+            noise_variance = surrogate.training.typical_noise_variance
+            self._expectant_surrogate = self._fantasised(surrogate, x, noise_variance)
 
-    def _expect(self, surrogate: GaussianProcess, x: Array) -> GaussianProcess:
-        """The surrogate that counts on a value at x, as noisy as the others."""
-        return self._fantasise(surrogate, x, surrogate.training.typical_noise_variance)
-
-    def _absorb(self, surrogate: GaussianProcess, entry: Evaluation) -> GaussianProcess:
+    def _absorbed(self, surrogate: Surrogate, entry: Evaluation) -> Surrogate:
         """Rank-one update (Algorithm 1, line 13); a failure only lowers the variance there."""
         if not entry.usable:
-            return self._fantasise(surrogate, entry.x)
+            return self._fantasised(surrogate, entry.x)
         inputs, values = joining_values([entry], self.state.transform, surrogate.training)
-        return append_point(surrogate, inputs[0], float(values[0]), entry.noise_sd**2)
+        return surrogate.append(inputs[0], float(values[0]), entry.noise_sd**2)
 
-    def _fantasise(
-        self, surrogate: GaussianProcess, x: Array, noise_variance: float = 0.0
-    ) -> GaussianProcess:
+    def _fantasised(self, surrogate: Surrogate, x: Array, noise_variance: float = 0.0) -> Surrogate:
         """Pretend the value at x is the surrogate's mean: only the variance changes."""
         u = self.state.transform.to_working(x[None, :])
-        mean, _ = predict(surrogate, u)
-        return append_point(surrogate, u[0], float(mean[0]), noise_variance)
+        mean, _ = surrogate.predict(u)
+        return surrogate.append(u[0], float(mean[0]), noise_variance)
 
     def _draw_design(self, extension: int) -> Array:
-        design = self.settings.initial_design
-        size = min(design.size(self.problem.dimension), self.max_evaluations)
+        size = min(self._algorithm.n_new_points(self.state), self.max_evaluations)
         generator = self.streams.generator("initial design", extension)
         own = self._starting_points if extension == 0 else self._starting_points[:0]
-        points = initial_design(self.state.transform, own, size, design.kind, generator)
+        design = self.settings.initial_design
+        points = initial_design(self.state.transform, own, size, design, generator)
         return points[: self.max_evaluations]
+
+    def _another_design_point(self, identifier: int) -> Array:
+        generator = self.streams.generator("initial design", 0, identifier)
+        nothing, design = self._starting_points[:0], self.settings.initial_design
+        return initial_design(self.state.transform, nothing, 1, design, generator)[0]
 
     # ------------------------------------------------------------------ events
 
-    def apply_intent(self, proposal: Proposal) -> None:
-        """A point was proposed and is pending from now on."""
+    def apply(self, event: Proposal | Evaluation) -> tuple[IterationInfo, ...]:
+        """Take note of an event; an evaluation may complete iterations, which are returned."""
+        if isinstance(event, Proposal):
+            self._note_proposal(event)
+            with self._timed("active sampling"):
+                self._expect(event.x)
+            return ()
+        entry = self._note_evaluation(event)
+        n_completed = len(self.state.history)
+        self._n_since_refit += 1
+        self._expectant_surrogate = None
+        if self._live_surrogate is not None:
+            with self._timed("active sampling"):
+                self._live_surrogate = self._absorbed(self._live_surrogate, entry)
+        self._advance()
+        return self._rows(n_completed)
+
+    def restore(
+        self,
+        events: Iterable[Proposal | Evaluation],
+        state: State,
+        timings: Iterable[Mapping[str, float]],
+    ) -> None:
+        """Go on from a snapshot: the events before it, the state it holds, and its timings."""
+        for event in events:
+            if isinstance(event, Proposal):
+                self._note_proposal(event)
+            else:
+                self._note_evaluation(event)
+        self.state = state
+        self.timings = [Timings(float, seconds) for seconds in timings]
+        self._refresh_surrogate()
+
+    def _note_proposal(self, proposal: Proposal) -> None:
         self.pending[proposal.identifier] = proposal
         self._n_proposed = max(self._n_proposed, proposal.identifier + 1)
 
-    def apply_result(self, entry: Evaluation, *, refit: bool = True) -> None:
-        """An evaluation came back; refit when the iteration has its points.
-
-        With ``refit=False`` only the books are kept, for events before a snapshot.
-        """
+    def _note_evaluation(self, entry: Evaluation) -> Evaluation:
+        """Log an evaluation, with the rule that chose its point."""
         if entry.identifier is not None:
-            self.pending.pop(entry.identifier, None)
+            proposal = self.pending.pop(entry.identifier, None)
+            if proposal is not None:
+                entry = replace(entry, rule=proposal.rule)
         self.log.append(entry)
-        if not refit:
-            return
-        self._n_since_refit += 1
-        if self._live_surrogate is not None:
-            with self._phase("active sampling"):
-                self._live_surrogate = self._absorb(self._live_surrogate, entry)
-        self._advance()
-
-    @property
-    def next_identifier(self) -> int:
-        """The identifier of the next proposal."""
-        return self._n_proposed
-
-    def restore(self, state: State) -> None:
-        """Continue from a snapshot's state, the log being as it was then."""
-        self.state = state
-        self._refresh_surrogate()
+        return entry
 
     # ------------------------------------------------------------------ refits
 
     def _advance(self) -> None:
         budget_spent = len(self.log) >= self.max_evaluations
-        n_wanted = n_new_points(self.state, self.settings)
+        n_wanted = self._algorithm.n_new_points(self.state)
         if not self.state.history:
             n_wanted = len(self._design)  # it may be shorter (budget) or longer (extensions)
         if not budget_spent and self._n_since_refit < n_wanted:
@@ -187,7 +190,7 @@ class Engine:
         if not self.state.history and not self._design_is_usable(budget_spent):
             return
         self.iterate()
-        while self.state.warm_up_just_ended:  # an iteration without new points, Section 3.5
+        while self.state.phase is Phase.ADAPTING:  # without new points, Section 3.5
             self.iterate()
         if self.state.history[-1].stable:
             self.finish(StopReason.STABLE)
@@ -214,67 +217,39 @@ class Engine:
     def iterate(self) -> None:
         """One iteration of Algorithm 1 after its evaluations."""
         compilation.compile_all()  # once per process, and not on anybody's clock
-        state, settings, streams = self.state, self.settings, self.streams
-        informative = self.log.informative()
-        with self._phase("surrogate"):
-            gp = train_surrogate(state, state.transform, informative, settings, streams)
-        with self._phase("variational"):
-            solution = fit_posterior(state, state.transform, state.mixture, gp, settings, streams)
-        candidates = other_coordinates(state, solution, settings)
-        if candidates:
-            with self._phase("whitening"):
-                solution = self._in_better_coordinates(solution, candidates)
-        with self._phase("assessment"):
-            self.state = complete_iteration(
-                state,
-                solution,
-                evaluations=informative,
-                n_evaluations=len(self.log),
-                whitening_tried=bool(candidates),
-                problem=self.problem,
-                settings=settings,
-                streams=streams,
-            )
+        informative, n_evaluations = self.log.informative(), len(self.log)
+        self.state = self._algorithm.iterate(self.state, informative, n_evaluations, self._timed)
         self._refresh_surrogate()
-        self._write_timings()
-
-    def _in_better_coordinates(
-        self, solution: Solution, candidates: Sequence[ParameterTransform]
-    ) -> Solution:
-        """The same iteration in other coordinates, where they suit the surrogate better."""
-        state, settings, streams = self.state, self.settings, self.streams
-        informative = self.log.informative()
-        found = better_surrogate(state, solution.gp, candidates, informative, settings, streams)
-        if found is None:
-            return solution
-        transform, gp = found
-        start = carry_over(solution.mixture, solution.transform, transform)
-        return fit_posterior(state, transform, start, gp, settings, streams)
+        self.timings.append(self._clock)
+        self._clock = Timings(float)
 
     def _refresh_surrogate(self) -> None:
         """The surrogate new points are chosen with: the last one, wary of what failed."""
         if self.state.solution is None:
             return
-        with self._phase("active sampling"):
-            surrogate = self.state.solution.gp
+        with self._timed("active sampling"):
+            surrogate = self.state.solution.surrogate
             for entry in self.log.unusable():
-                surrogate = self._fantasise(surrogate, entry.x)
+                surrogate = self._fantasised(surrogate, entry.x)
             self._live_surrogate = surrogate
+            self._expectant_surrogate = None
         self._n_since_refit = 0
 
     def finish(self, reason: StopReason) -> None:
         """End the run and choose what it returns."""
         self.stop_reason = reason
-        with self._phase("final fit"):
+        with self._timed("final fit"):
             self.final = final_solution(
                 self.state, self.settings, self.streams, converged=reason is StopReason.STABLE
             )
-        self._write_timings()
+        for phase, seconds in self._clock.items():
+            self.timings[-1][phase] += seconds
+        self._clock = Timings(float)
 
     # ------------------------------------------------------------------ timing
 
     @contextmanager
-    def _phase(self, name: str) -> Generator[None, None, None]:
+    def _timed(self, phase: str) -> Generator[None, None, None]:
         """Time a phase of our own work and keep BLAS to one thread in it.
 
         The target is called outside any phase, with all threads.
@@ -284,13 +259,4 @@ class Engine:
             with one_blas_thread():
                 yield
         finally:
-            self._timings[name] = self._timings.get(name, 0.0) + time.perf_counter() - start
-
-    def _write_timings(self) -> None:
-        """Add what was measured since the last call to the newest row of the history."""
-        *earlier, last = self.state.history
-        names = {**last.timings, **self._timings}
-        merged = {n: last.timings.get(n, 0.0) + self._timings.get(n, 0.0) for n in names}
-        history = (*earlier, replace(last, timings=merged))
-        self.state = replace(self.state, history=history)
-        self._timings = {}
+            self._clock[phase] += time.perf_counter() - start

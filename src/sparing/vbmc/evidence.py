@@ -22,47 +22,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.numerics.arrays import Array
-from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.surrogate.interface import Surrogate
 from sparing.variational.elbo import Elbo
 from sparing.variational.mixture import GaussianMixture
+from sparing.vbmc.held_out import Calibration, HeldOutCalibration, TrackRecord
 from sparing.vbmc.importance import (
+    LARGEST_PARETO_K,
     WeightedDraws,
     corrected_mixture,
     log_sum,
     pareto_smooth,
     weighted_draws,
 )
-
-
-@dataclass(frozen=True)
-class EvidenceSettings:
-    """How the log evidence is estimated."""
-
-    importance_correction: bool = True
-    n_samples: int = 2**11
-    n_samples_in_warm_up: int = 2**8  # nothing but the display looks at the evidence then
-    largest_variance: float = 0.5
-    largest_pareto_k: float = 0.7  # Vehtari et al.: the estimate is unusable above
-
-    @classmethod
-    def paper(cls) -> EvidenceSettings:
-        """The bound itself (Algorithm 1, line 24)."""
-        return cls(importance_correction=False)
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What earlier iterations teach about the error of this one.
-
-    ``inflation`` is the factor on the surrogate's variance that held-out draws show,
-    ``error_inflation`` the one in the reported error, which also covers what few draws have not
-    tested yet; ``recent`` are the last few estimates of the log evidence after the warm-up, oldest
-    first.
-    """
-
-    inflation: float = 1.0
-    error_inflation: float = 1.0
-    recent: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,39 +54,59 @@ class Evidence:
     inflation: float
 
 
-def corrected_posterior(
-    mixture: GaussianMixture,
-    gp: GaussianProcess,
-    elbo: Elbo,
-    calibration: Calibration,
-    settings: EvidenceSettings,
-    generator: np.random.Generator,
-    *,
-    warm_up: bool = False,
-) -> tuple[Evidence, GaussianMixture]:
-    """The log evidence and the posterior, both corrected by importance sampling where asked."""
-    draws = None
-    if settings.importance_correction:
-        n_samples = settings.n_samples_in_warm_up if warm_up else settings.n_samples
-        draws = weighted_draws(mixture, gp, n_samples, settings.largest_variance, generator)
-    evidence = estimate_evidence(draws, elbo, calibration, settings)
-    if draws is None:
+@dataclass(frozen=True)
+class ImportanceCorrected:
+    """The evidence and the posterior of the surrogate, by importance sampling from q."""
+
+    n_samples: int = 2**11
+    n_samples_in_warm_up: int = 2**8  # nothing but the display looks at the evidence then
+    largest_variance: float = 0.5
+    calibration: HeldOutCalibration = HeldOutCalibration()
+
+    def estimate(
+        self,
+        mixture: GaussianMixture,
+        surrogate: Surrogate,
+        elbo: Elbo,
+        record: TrackRecord,
+        generator: np.random.Generator,
+        *,
+        searching: bool = False,
+    ) -> tuple[Evidence, GaussianMixture]:
+        """The log evidence, and the mixture moved to what it missed."""
+        n_samples = self.n_samples_in_warm_up if searching else self.n_samples
+        draws = weighted_draws(mixture, surrogate, n_samples, self.largest_variance, generator)
+        calibration = self.calibration.calibration(record)
+        return corrected_evidence(draws, elbo, calibration), corrected_mixture(mixture, draws)
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """The bound itself and q as it is (Algorithm 1, line 24)."""
+
+    def estimate(
+        self,
+        mixture: GaussianMixture,
+        surrogate: Surrogate,  # noqa: ARG002
+        elbo: Elbo,
+        record: TrackRecord,  # noqa: ARG002
+        generator: np.random.Generator,  # noqa: ARG002
+        *,
+        searching: bool = False,  # noqa: ARG002
+    ) -> tuple[Evidence, GaussianMixture]:
+        """The ELBO with its standard deviation."""
+        evidence = Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)
         return evidence, mixture
-    return evidence, corrected_mixture(mixture, draws, settings.largest_pareto_k)
 
 
-def estimate_evidence(
-    draws: WeightedDraws | None, elbo: Elbo, calibration: Calibration, settings: EvidenceSettings
-) -> Evidence:
-    """Correct the ELBO by importance sampling where the weights allow it; no draws: the ELBO.
+def corrected_evidence(draws: WeightedDraws, elbo: Elbo, calibration: Calibration) -> Evidence:
+    """Correct the ELBO by importance sampling where the weights allow it.
 
     The error has five parts: the surrogate's own (that of the ELBO, inflated by what held-out
     draws show), half of the curvature term, which is as uncertain as V is, how much the estimate
     still moves from one iteration to the next, the Monte Carlo error, and, where the correction is
     refused, its size.
     """
-    if draws is None:
-        return Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)
     estimates = [_importance_estimate(row) for row in draws.log_weights]
     log_evidence = float(np.mean([item.log_mean for item in estimates]))
     flat = float(np.mean([_log_mean(row) for row in draws.flat_log_weights]))
@@ -130,7 +121,7 @@ def estimate_evidence(
         np.std([*calibration.recent, log_evidence], ddof=min(1, len(calibration.recent)))
     )
     sd = float(np.sqrt(surrogate_sd**2 + 0.25 * curvature**2 + movement**2))
-    if pareto_k > settings.largest_pareto_k:
+    if pareto_k > LARGEST_PARETO_K:
         # What the correction would have been is not reliable, but it is the size of the gap.
         sd = float(np.hypot(sd, log_evidence - elbo.value))
         return Evidence(elbo.value, sd, False, *rest)

@@ -16,14 +16,16 @@ from sparing.problem.evaluation_log import Evaluation, Status
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
 from sparing.variational.posterior import Posterior
-from sparing.vbmc.assessment import calibration
-from sparing.vbmc.evidence import Evidence, corrected_posterior
+from sparing.vbmc.assessment import track_record
+from sparing.vbmc.evidence import Evidence
+from sparing.vbmc.importance import LARGEST_PARETO_K
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import State
-from sparing.vbmc.stopping import StopReason, best_recent
+from sparing.vbmc.stopping import StopReason
 
 # A posterior whose bulk reaches this many plausible boxes is worth a word.
 FAR_OUTSIDE = 10.0
+BETA_LCB_UNSTABLE = 5.0  # choosing what to return without stability, Section 3.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,46 +42,40 @@ def final_solution(
     state: State, settings: Settings, streams: RandomStreams, *, converged: bool
 ) -> FinalSolution:
     """The last solution when stable, else the best recent one; refitted if that helps."""
-    beta = settings.stopping.beta_lcb_unstable
-    elcbo = [info.elbo - beta * info.elbo_sd for info in state.history]
-    index = -1 if converged else _best_unstable(state, elcbo, settings)
+    elcbo = [past.elbo - BETA_LCB_UNSTABLE * past.elbo_sd for past in state.history]
+    sds = [past.log_evidence_sd for past in state.history]
+    index = -1 if converged else settings.answer.choose(elcbo, sds)
     chosen = state.history[index]
     best = FinalSolution(chosen.posterior, chosen.elbo, chosen.elbo_sd, chosen.evidence)
-    richer = _richer_fit(state, settings, streams)
-    if richer is not None and richer.elbo - beta * richer.elbo_sd >= elcbo[index]:
+    richer = richer_fit(state, settings, streams)
+    if richer is not None and richer.elbo - BETA_LCB_UNSTABLE * richer.elbo_sd >= elcbo[index]:
         return richer
     return best
 
 
-def _best_unstable(state: State, elcbo: Sequence[float], settings: Settings) -> int:
-    """Which iteration to return when the last one is not stable (Section 3.7)."""
-    n_recent = settings.stopping.n_recent_solutions
-    if n_recent is None:
-        return best_recent(elcbo, settings.stopping.recent_fraction)
-    recent = [info.log_evidence_sd for info in state.history[-n_recent:]]
-    return len(elcbo) - len(recent) + int(np.argmin(recent))
-
-
-def _richer_fit(state: State, settings: Settings, streams: RandomStreams) -> FinalSolution | None:
+def richer_fit(state: State, settings: Settings, streams: RandomStreams) -> FinalSolution | None:
     """A fit to the last surrogate with many components, or None where it is not asked for."""
-    if settings.final_fit is None or state.solution is None:
+    solution = state.solution
+    if solution is None:
         return None
-    gp, mixture = state.solution.gp, state.solution.mixture
-    n_components = max(settings.final_fit.n_components, mixture.n_components)
+    n_components = settings.final_fit.n_final(solution.mixture.n_components)
+    if n_components is None:
+        return None
     generator = streams.generator("final fit", state.iteration)
     fitted = fit(
-        mixture,
-        gp,
+        solution.mixture,
+        solution.surrogate,
         n_components=n_components,
         settings=settings.variational,
-        equal_weights=False,
-        many_starts=False,
-        fast_learning=False,
+        searching=False,
+        first=False,
         generator=generator,
-    ).mixture
-    elbo = evaluate_elbo(fitted, gp, settings.variational.n_final_entropy_samples, generator)
-    shown = calibration(state, np.empty(0), settings)
-    evidence, corrected = corrected_posterior(fitted, gp, elbo, shown, settings.evidence, generator)
+    )
+    n_draws = settings.variational.n_final_entropy_samples
+    elbo = evaluate_elbo(fitted, solution.surrogate, n_draws, generator)
+    evidence, corrected = settings.evidence.estimate(
+        fitted, solution.surrogate, elbo, track_record(state.history), generator
+    )
     posterior = Posterior(corrected, state.transform, state.history[-1].posterior.names)
     return FinalSolution(posterior, elbo.value, elbo.sd, evidence)
 
@@ -98,7 +94,6 @@ def warnings_for_the_user(
     state: State,
     evaluations: Sequence[Evaluation],
     stop_reason: StopReason,
-    settings: Settings,
 ) -> tuple[str, ...]:
     """What a person should know before trusting the result, each with what to do about it."""
     texts: list[str] = []
@@ -107,7 +102,7 @@ def warnings_for_the_user(
             f"the solution did not become stable ({stop_reason}); what is returned is the best "
             "recent one. Allow more evaluations, or compare several runs with other seeds"
         )
-    if state.warm_up:
+    if state.searching:
         texts.append(
             "the run ended while still searching for the bulk of the posterior: treat posterior "
             "and evidence as provisional. Allow more evaluations, or give x0 near the mode"
@@ -127,10 +122,11 @@ def warnings_for_the_user(
             f"{n_failed} of {len(evaluations)} evaluations failed (first: {first.message}); the "
             "posterior near those points is a guess"
         )
-    pareto_k, limit = solution.evidence.pareto_k, settings.evidence.largest_pareto_k
-    if np.isfinite(pareto_k) and pareto_k > limit:
+    pareto_k = solution.evidence.pareto_k
+    if np.isfinite(pareto_k) and pareto_k > LARGEST_PARETO_K:
         texts.append(
-            f"the importance weights are too heavy-tailed (Pareto k = {pareto_k:.2f} > {limit}):"
+            "the importance weights are too heavy-tailed "
+            f"(Pareto k = {pareto_k:.2f} > {LARGEST_PARETO_K}):"
             " the log evidence is the lower bound itself"
         )
     return tuple(texts)

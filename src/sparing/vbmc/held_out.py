@@ -1,4 +1,4 @@
-"""What held-out evaluations say about the surrogate's own error bars.
+"""Calibration: what held-out evaluations say about the surrogate's own error bars.
 
 Draws from the posterior are predicted before they are evaluated, so each is an honest test of the
 surrogate where it matters:
@@ -13,14 +13,12 @@ of itself by that factor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sparing.numerics.arrays import Array
-from sparing.surrogate.gaussian_process import GaussianProcess, predict
-from sparing.surrogate.layout import Layout
+from sparing.surrogate.interface import Surrogate
 
 # One residual of a surrogate that has just found a new region can be enormous. Beyond this it says
 # no more than that the surrogate was wrong there.
@@ -28,7 +26,36 @@ LARGEST_RESIDUAL = 5.0
 
 
 @dataclass(frozen=True)
-class CalibrationSettings:
+class TrackRecord:
+    """What the iterations so far predicted and estimated, oldest first.
+
+    n_held_out, squares   held-out draws of each iteration, the sum of their squared residuals
+    estimates, sds        log evidences and their sds; an sd of inf for one that was none
+    """
+
+    n_held_out: tuple[int, ...] = ()
+    squares: tuple[float, ...] = ()
+    estimates: tuple[float, ...] = ()
+    sds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the track record teaches about the error of the current estimate.
+
+    ``inflation`` is the factor on the surrogate's variance that held-out draws show,
+    ``error_inflation`` the one in the reported error, which also covers what few draws have not
+    tested yet; ``recent`` are the last few estimates of the log evidence after the warm-up, oldest
+    first.
+    """
+
+    inflation: float = 1.0
+    error_inflation: float = 1.0
+    recent: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class HeldOutCalibration:
     """How many held-out draws count, and how much is believed without any."""
 
     n_draws: int = 20  # the most recent ones: older ones tested another surrogate
@@ -40,37 +67,37 @@ class CalibrationSettings:
     n_estimates: int = 3  # earlier iterations whose estimates show how much it still moves...
     largest_sd: float = 1.0  # ...unless they said themselves that they did not know, in nats
 
+    def calibration(self, record: TrackRecord) -> Calibration:
+        """What the track record teaches."""
+        recent = zip(
+            record.estimates[-self.n_estimates :], record.sds[-self.n_estimates :], strict=True
+        )
+        return Calibration(
+            inflation=self.variance_inflation(record, 1.0),
+            error_inflation=self.variance_inflation(record, self.unproven_variance),
+            recent=tuple(estimate for estimate, sd in recent if sd <= self.largest_sd),
+        )
 
-def observation_variance(gp: GaussianProcess) -> float:
-    """sigma_obs^2, averaged over hyperparameter samples."""
-    return float(np.exp(2.0 * gp.hyperparameters[:, Layout(gp.dimension).log_noise_sd]).mean())
+    def variance_inflation(self, record: TrackRecord, unproven_variance: float) -> float:
+        """By how much the surrogate's variance is to be multiplied, at least 1.
+
+        ``unproven_variance`` is what the draws that were not made would have shown.
+        """
+        n, total = 0, 0.0
+        for count, squares in zip(
+            reversed(record.n_held_out), reversed(record.squares), strict=True
+        ):
+            if n >= self.n_draws:
+                break
+            n += count
+            total += squares
+        return max(1.0, (total + self.n_prior * unproven_variance) / (n + self.n_prior))
 
 
 def standardised_residuals(
-    gp: GaussianProcess, inputs: Array, values: Array, known_noise: Array | float = 0.0
+    surrogate: Surrogate, inputs: Array, values: Array, known_noise: Array | float = 0.0
 ) -> Array:
     """z of evaluations the surrogate has not seen, (m,); known_noise: variances, (m,)."""
-    mean, variance = predict(gp, inputs)
-    z = (values - mean) / np.sqrt(variance + observation_variance(gp) + known_noise)
+    mean, variance = surrogate.predict(inputs)
+    z = (values - mean) / np.sqrt(variance + surrogate.noise_variance + known_noise)
     return np.clip(z, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
-
-
-def variance_inflation(
-    counts: Sequence[int],
-    sums_of_squares: Sequence[float],
-    settings: CalibrationSettings,
-    unproven_variance: float = 1.0,
-) -> float:
-    """By how much the surrogate's variance is to be multiplied, at least 1.
-
-    ``counts`` and ``sums_of_squares`` of the residuals by iteration, oldest first;
-    ``unproven_variance`` is what the draws that were not made would have shown.
-    """
-    n, total = 0, 0.0
-    for count, squares in zip(reversed(counts), reversed(sums_of_squares), strict=True):
-        if n >= settings.n_draws:
-            break
-        n += count
-        total += squares
-    n_prior = settings.n_prior
-    return max(1.0, (total + n_prior * unproven_variance) / (n + n_prior))

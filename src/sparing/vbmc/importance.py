@@ -1,14 +1,11 @@
 """Draws from q weighted by the surrogate, and the posterior they correct.
 
-The variational fit makes q as close to the surrogate's posterior as KL(q || posterior) allows,
-which favours q too narrow over q too wide. Importance weights tell what it missed, at no
-evaluation of the target. One step of expectation maximisation on the weighted draws moves q there,
-now by KL(posterior || q), which covers the tails (docs/decisions/0010).
+Importance weights tell what the variational fit missed, at no evaluation of the target, and
+`variational/reweighting.py` moves q there (docs/decisions/0010).
 
-Notation (N draws, K components, S hyperparameter samples)
+Notation (N draws, S hyperparameter samples)
     x_i      draws from q, (N, D)
     w_i      importance weights exp(f(x_i) + V(x_i) / 2) / q(x_i), normalised, (N,)
-    r_ik     responsibility of component k for draw i, (N, K)
     f, V     posterior mean and variance of the surrogate for one hyperparameter sample psi
     k        Pareto shape of the largest weights
 """
@@ -20,18 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.numerics.arrays import Array
-from sparing.surrogate.gaussian_process import GaussianProcess, predict_each
+from sparing.surrogate.interface import Surrogate
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.parameterisation import normalised
+from sparing.variational.reweighting import reweighted
 
 # Share of the weights' sum above the tail's threshold below which its shape does not matter: even
 # if it is off by half, that is two hundredths of a nat. Not to correct costs more (decisions/0010).
 NEGLIGIBLE_TAIL = 0.05
-# How far one step may change a component: its weight and its variance keep at least these shares.
-SMALLEST_WEIGHT_LEFT = 0.1
-SMALLEST_VARIANCE_LEFT = 0.25
-# Alternating least squares for variances of the form sigma_k^2 lambda_i^2.
-N_ALTERNATIONS = 5
+# Vehtari et al., "Pareto smoothed importance sampling": estimates are unusable above.
+LARGEST_PARETO_K = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +39,7 @@ class WeightedDraws:
 
 def weighted_draws(
     mixture: GaussianMixture,
-    gp: GaussianProcess,
+    surrogate: Surrogate,
     n_draws: int,
     largest_variance: float,
     generator: np.random.Generator,
@@ -53,56 +47,22 @@ def weighted_draws(
     """Draw from q and weigh by the surrogate; V is cut at largest_variance."""
     points = mixture.sample(n_draws, generator)
     log_q = mixture.log_density(points)
-    means, variances = predict_each(gp, points)
+    means, variances = surrogate.predict_each(points)
     flat = means - log_q
     return WeightedDraws(points, flat + 0.5 * np.minimum(variances, largest_variance), flat)
 
 
-def corrected_mixture(
-    mixture: GaussianMixture, draws: WeightedDraws, largest_pareto_k: float
-) -> GaussianMixture:
-    """The mixture after one step of expectation maximisation on the weighted draws.
+def corrected_mixture(mixture: GaussianMixture, draws: WeightedDraws) -> GaussianMixture:
+    """The mixture moved towards what its weighted draws say it missed.
 
-    Unchanged where the weights are too heavy-tailed to be trusted. Sums over draws enter as
-    differences from the same sums with equal weights, whose expectations are known exactly: where
-    q is right already the step then adds no Monte Carlo noise.
+    Unchanged where the weights are too heavy-tailed to be trusted.
     """
     per_sample = [row - log_sum(row) for row in draws.log_weights]
     log_weights, pareto_k = pareto_smooth(np.logaddexp.reduce(per_sample))
-    if not pareto_k <= largest_pareto_k:
+    if not pareto_k <= LARGEST_PARETO_K:
         return mixture
     weights = np.exp(log_weights - log_sum(log_weights))
-    excess = (weights - 1.0 / len(weights))[:, None] * _responsibilities(mixture, draws.points)
-    mass = np.maximum(mixture.weights + excess.sum(axis=0), SMALLEST_WEIGHT_LEFT * mixture.weights)
-    # Moments about q's centre rather than the origin, for the sake of their last digits.
-    centre = mixture.mean
-    x, mu = draws.points - centre, mixture.means - centre
-    total = excess.sum(axis=0)[:, None]
-    first = excess.T @ x - total * mu
-    second = excess.T @ (x * x) - 2.0 * mu * (excess.T @ x) + total * mu * mu
-    variances = (mixture.scales[:, None] * mixture.lengths) ** 2
-    shift = first / mass[:, None]
-    moved = (mixture.weights[:, None] * variances + second) / mass[:, None] - shift * shift
-    moved = np.maximum(moved, SMALLEST_VARIANCE_LEFT * variances)
-    new_weights = mass / mass.sum()
-    scales, squares = mixture.scales**2, mixture.lengths**2
-    for _ in range(N_ALTERNATIONS):
-        scales = np.mean(moved / squares, axis=1)
-        squares = new_weights @ (moved / scales[:, None])
-    corrected = (new_weights, mixture.means + shift, np.sqrt(scales), np.sqrt(squares))
-    if not all(np.isfinite(part).all() for part in corrected):
-        return mixture
-    return normalised(GaussianMixture(*corrected))
-
-
-def _responsibilities(mixture: GaussianMixture, points: Array) -> Array:
-    """r_ik, (N, K)."""
-    z = (points - mixture.mean) / mixture.lengths
-    c = (mixture.means - mixture.mean) / mixture.lengths
-    squared = (z * z).sum(axis=1)[:, None] - 2.0 * z @ c.T + (c * c).sum(axis=1)
-    log_terms = np.log(mixture.weights) - mixture.dimension * np.log(mixture.scales)
-    log_terms = log_terms - 0.5 * squared / mixture.scales**2
-    return np.exp(log_terms - np.logaddexp.reduce(log_terms, axis=1, keepdims=True))
+    return reweighted(mixture, draws.points, weights)
 
 
 def log_sum(log_weights: Array) -> float:

@@ -1,25 +1,52 @@
-"""Every choice of the algorithm, in one frozen object.
+"""Every choice of the algorithm, in one frozen object composed of strategies.
 
-Each part stands beside the code that reads it; here they are put together. ``Settings()`` is what
-we recommend, ``Settings.paper()`` is the 2018 algorithm constant by constant. Where the two
-differ, ``docs/decisions/`` holds the measurement that says why.
+A strategy is a frozen dataclass with its own settings and the method that reads them; each stands
+beside the code it belongs to. ``Settings()`` is what we recommend, ``Settings.paper()`` is the 2018
+algorithm constant by constant:
+
+                     Settings()                             Settings.paper()
+    bounded_map      PROBIT                                 LOGIT
+    initial_design   LatinHypercube                         UniformDesign
+    depths           CompressedDepths                       MeasuredValues
+    surrogate        Collapsed                              MapThenSlice
+    variational      soft penalties, restored components    the ELBO as it is
+    warm_up          Climbing                               WatchingBound
+    rules            VarianceReduction and PosteriorDraw    ProspectiveSampling, by CMA-ES
+    coordinates      Whitened                               Unwhitened
+    evidence         ImportanceCorrected                    LowerBound
+    accuracy         ExpectedError                          Untested
+    answer           SmallestError                          BestBound
+    final_fit        RicherFit                              LastFit
+
+Where the two differ, ``docs/decisions/`` holds the measurement that says why.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 
-from sparing.acquisition.initial_design import InitialDesignSettings
-from sparing.acquisition.propose import AcquisitionSettings, Rule
+from sparing.acquisition.cma_es import CmaEs
+from sparing.acquisition.initial_design import LatinHypercube, UniformDesign
+from sparing.acquisition.rules import (
+    ALL_SAMPLES,
+    PosteriorDraw,
+    ProspectiveSampling,
+    Rule,
+    UncertaintySampling,
+    VarianceReduction,
+)
 from sparing.problem.parameter_transform import BoundedMap
-from sparing.surrogate.hyperparameters import SurrogateSettings
-from sparing.surrogate.training_data import DeepValues
+from sparing.surrogate.collapsed_training import Collapsed
+from sparing.surrogate.map_then_slice.training import MapThenSlice
+from sparing.surrogate.training_data import CompressedDepths, MeasuredValues
 from sparing.variational.settings import VariationalSettings
-from sparing.variational.whitening import WhiteningSettings
-from sparing.vbmc.evidence import EvidenceSettings
-from sparing.vbmc.held_out import CalibrationSettings
-from sparing.vbmc.posterior_error import PosteriorErrorSettings
-from sparing.vbmc.stopping import StoppingSettings, WarmUpSettings
+from sparing.variational.whitening import Unwhitened, Whitened
+from sparing.vbmc.answer import BestBound, LastFit, RicherFit, SmallestError
+from sparing.vbmc.evidence import ImportanceCorrected, LowerBound
+from sparing.vbmc.posterior_error import ExpectedError, Untested
+from sparing.vbmc.stopping import Stopping
+from sparing.vbmc.warm_up import Climbing, WatchingBound
 
 
 @dataclass(frozen=True)
@@ -30,7 +57,7 @@ class HyperparameterSchedule:
     max_samples_in_warm_up: int = 8  # Section 3.5
     # The paper sets no other limit. Samples here are independent (decisions/0009), and six of them
     # average as much as many more of a chain.
-    max_samples: int | None = 6
+    max_samples: float = 6
     # Sampling stops when the variance of the expected log joint over samples has been below this
     # for this many iterations (Section 3.4: "below a threshold for several iterations"; it gives no
     # number). Never by default: samples are cheap, and with one of them the error of the evidence
@@ -45,30 +72,13 @@ class HyperparameterSchedule:
     @classmethod
     def paper(cls) -> HyperparameterSchedule:
         """Section 3.4: trained in every iteration."""
-        return cls(
-            max_samples=None,
-            variance_threshold=1e-4,
-            retraining_growth=0.0,
-        )
+        return cls(max_samples=math.inf, variance_threshold=1e-4, retraining_growth=0.0)
 
-    def n_samples(self, n_training: int, *, warm_up: bool) -> int:
+    def n_samples(self, n_training: int, *, searching: bool) -> int:
         """n_gp for the current size of the training set."""
         n = max(1, round(self.numerator / n_training**0.5))
-        limits = [self.max_samples_in_warm_up] if warm_up else []
-        if self.max_samples is not None:
-            limits.append(self.max_samples)
-        return min([n, *limits])
-
-
-@dataclass(frozen=True)
-class FinalFit:
-    """A last variational fit with more components, kept when it does not hurt.
-
-    Fifty in the strongest peer; since the posterior is corrected by importance weights, twenty give
-    the same errors in less time (docs/decisions/0010).
-    """
-
-    n_components: int = 20
+        largest = self.max_samples_in_warm_up if searching else math.inf
+        return int(min(n, largest, self.max_samples))
 
 
 @dataclass(frozen=True)
@@ -88,42 +98,54 @@ class Settings:
 
     bounded_map: BoundedMap = BoundedMap.PROBIT
     evaluations_per_dimension: int = 50  # default budget 50 (D + 2), Section 4
-    initial_design: InitialDesignSettings = field(default_factory=InitialDesignSettings)
-    surrogate: SurrogateSettings = field(default_factory=SurrogateSettings)
-    hyperparameters: HyperparameterSchedule = field(default_factory=HyperparameterSchedule)
-    deep_values: DeepValues | None = field(default_factory=DeepValues)
-    variational: VariationalSettings = field(default_factory=VariationalSettings)
-    acquisition: AcquisitionSettings = field(default_factory=AcquisitionSettings)
-    warm_up: WarmUpSettings = field(default_factory=WarmUpSettings)
-    whitening: WhiteningSettings | None = field(default_factory=WhiteningSettings)
-    stopping: StoppingSettings = field(default_factory=StoppingSettings)
-    evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
-    calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
-    posterior_error: PosteriorErrorSettings | None = field(default_factory=PosteriorErrorSettings)
-    final_fit: FinalFit | None = field(default_factory=FinalFit)
+    n_active: int = 5  # points per iteration, Section 3.3
+    initial_design: LatinHypercube | UniformDesign = LatinHypercube()
+    depths: CompressedDepths | MeasuredValues = CompressedDepths()
+    surrogate: Collapsed | MapThenSlice = Collapsed()
+    hyperparameters: HyperparameterSchedule = HyperparameterSchedule()
+    variational: VariationalSettings = VariationalSettings()
+    warm_up: Climbing | WatchingBound = Climbing()
+    # They take turns, after the warm-up; every second draw is widened.
+    rules: tuple[Rule, ...] = (
+        VarianceReduction(),
+        PosteriorDraw(),
+        VarianceReduction(),
+        PosteriorDraw(widening=1.5),
+    )
+    coordinates: Whitened | Unwhitened = Whitened()
+    evidence: ImportanceCorrected | LowerBound = ImportanceCorrected()
+    accuracy: ExpectedError | Untested = ExpectedError()
+    stopping: Stopping = Stopping()
+    answer: SmallestError | BestBound = SmallestError()
+    final_fit: RicherFit | LastFit = RicherFit()
 
     @classmethod
-    def paper(cls, rule: Rule = Rule.PROSPECTIVE) -> Settings:
+    def paper(
+        cls, rule: type[ProspectiveSampling | UncertaintySampling] = ProspectiveSampling
+    ) -> Settings:
         """The algorithm of the 2018 paper to the letter (``rule``: VBMC-P, or VBMC-U).
 
-        >>> settings = sparing.Settings.paper(sparing.Rule.UNCERTAINTY)
-        >>> settings.stopping.n_stable, settings.whitening
-        (8, None)
+        >>> from sparing.strategies import UncertaintySampling
+        >>> settings = sparing.Settings.paper(UncertaintySampling)
+        >>> settings.stopping.n_stable, settings.coordinates
+        (8, Unwhitened())
         """
+        rules = (rule(search=CmaEs(), n_samples=ALL_SAMPLES),)  # Section 3.3, Eq. 10
         return cls(
             bounded_map=BoundedMap.LOGIT,  # S2.3
-            initial_design=InitialDesignSettings.paper(),
-            surrogate=SurrogateSettings.paper(),
+            initial_design=UniformDesign(),
+            depths=MeasuredValues(),
+            surrogate=MapThenSlice(),
             hyperparameters=HyperparameterSchedule.paper(),
-            deep_values=None,
             variational=VariationalSettings.paper(),
-            acquisition=AcquisitionSettings.paper(rule),
-            warm_up=WarmUpSettings.paper(),
-            whitening=None,
-            stopping=StoppingSettings.paper(),
-            evidence=EvidenceSettings.paper(),
-            posterior_error=None,
-            final_fit=None,
+            warm_up=WatchingBound(rules),
+            rules=rules,
+            coordinates=Unwhitened(),
+            evidence=LowerBound(),
+            accuracy=Untested(),
+            stopping=Stopping.paper(),
+            answer=BestBound(),
+            final_fit=LastFit(),
         )
 
     def budget(self, dimension: int) -> int:

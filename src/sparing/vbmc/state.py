@@ -6,6 +6,7 @@ K_t    its number of components             psi   GP hyperparameters
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.surrogate.interface import Surrogate
 from sparing.variational.elbo import Elbo
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
@@ -26,9 +27,17 @@ INITIAL_COMPONENTS = 2
 INITIAL_SCALE = 0.01
 
 
+class Phase(enum.Enum):
+    """Where a run stands."""
+
+    SEARCHING = "searching"  # for the bulk of the posterior: the warm-up (Section 3.5)
+    ADAPTING = "adapting"  # the warm-up has just ended: q adapts before new points are chosen
+    SETTLED = "settled"
+
+
 @dataclass(frozen=True)
-class IterationInfo:
-    """What one iteration did; the rows of ``result.history``."""
+class Iteration:
+    """What one iteration did and found."""
 
     iteration: int
     n_evaluations: int
@@ -54,7 +63,6 @@ class IterationInfo:
     whitened: bool
     evidence: Evidence
     posterior: Posterior
-    timings: Mapping[str, float]  # seconds the library spent, by phase
 
     @property
     def n(self) -> int:
@@ -71,6 +79,13 @@ class IterationInfo:
         """The reliability index rho(t) (S2.4.1); NaN in the first iteration."""
         return float("nan") if self.features is None else self.features.index
 
+
+@dataclass(frozen=True)
+class IterationInfo(Iteration):
+    """What one iteration did, and the time it took; the rows of ``result.history``."""
+
+    timings: Mapping[str, float]  # seconds the library spent, by phase
+
     @property
     def seconds(self) -> float:
         """Seconds the library itself spent in this iteration, target time excluded."""
@@ -82,11 +97,12 @@ class Solution:
     """A surrogate and the variational posterior fitted to it, in the same coordinates."""
 
     transform: ParameterTransform
-    gp: GaussianProcess
+    surrogate: Surrogate
+    retrained: bool  # whether its hyperparameters were trained, or kept from before
+    trained_on: tuple[int, ...]  # its evaluations, by their indices
     mixture: GaussianMixture
     elbo: Elbo
     n_pruned: int
-    trained_on: tuple[int, ...] = ()  # evaluations of the surrogate; set once it is accepted
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +112,16 @@ class State:
     transform: ParameterTransform
     mixture: GaussianMixture
     solution: Solution | None  # of the last iteration; None before the first
-    warm_up: bool
-    warm_up_just_ended: bool
+    phase: Phase
     sampling_stopped: bool  # StopSampling of Algorithm 1
     trimmed: frozenset[int]  # evaluations left out of the training set for good
     last_whitening: int  # iteration at which a whitening was last tried
-    history: tuple[IterationInfo, ...]
+    history: tuple[Iteration, ...]
+
+    @property
+    def searching(self) -> bool:
+        """Whether the warm-up goes on."""
+        return self.phase is Phase.SEARCHING
 
     @property
     def iteration(self) -> int:
@@ -125,8 +145,7 @@ def initial_state(transform: ParameterTransform, starting_points: Array) -> Stat
         transform=transform,
         mixture=mixture,
         solution=None,
-        warm_up=True,
-        warm_up_just_ended=False,
+        phase=Phase.SEARCHING,
         sampling_stopped=False,
         trimmed=frozenset(),
         last_whitening=0,

@@ -18,7 +18,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class StoppingSettings:
+class Stopping:
     """Tolerances and window lengths of the stability rules."""
 
     tolerance_sd: float = 0.1  # Delta_SD, S2.4; `tolerance=` of infer
@@ -28,41 +28,13 @@ class StoppingSettings:
     # that test the error, and the posterior has a test of its own, so fewer are enough:
     # docs/decisions/0006 and 0010.
     n_stable: int = 4
-    # The expected gsKL of the posterior, averaged over so many iterations, must be below this times
-    # D too: 0.02 is what an error of 0.2 sds in the mean of each parameter amounts to.
-    tolerance_posterior: float = 0.02
-    n_posterior_errors: int = 2
     n_unstable_allowed: int = 1  # "at most one non-stable iteration in-between", Section 3.7
     n_recent: int = 4  # iterations the ELCBO is compared with, Section 3.6
-    beta_lcb_unstable: float = 5.0  # choosing what to return without stability, Section 3.7
-    # "A recent solution" (Section 3.7): the last quarter of the iterations, the one with the best
-    # ELCBO. With a number of solutions instead, the one with the smallest error among the last few:
-    # the ELCBO of a surrogate that was wrong may be the best there ever was.
-    recent_fraction: float = 0.25
-    n_recent_solutions: int | None = 5
 
     @classmethod
-    def paper(cls) -> StoppingSettings:
+    def paper(cls) -> Stopping:
         """Sections 3.7 and S2.4."""
-        return cls(n_stable=8, n_recent_solutions=None)
-
-
-@dataclass(frozen=True)
-class WarmUpSettings:
-    """When the warm-up ends and what it leaves behind (Section 3.5)."""
-
-    tolerance_elcbo: float = 1.0  # an improvement below this...
-    n_iterations: int = 3  # ...in this many consecutive iterations ends the warm-up
-    # Whether values count beside the ELCBO: the warm-up does not end while even the best points
-    # differ by more than those of one posterior do, and it also ends when the best value has
-    # gained less than the tolerance over as many iterations.
-    watch_values: bool = True
-    trim_per_dimension: float = 10.0  # points this far (times D) below the maximum are trimmed
-
-    @classmethod
-    def paper(cls) -> WarmUpSettings:
-        """Section 3.5."""
-        return cls(watch_values=False)
+        return cls(n_stable=8)
 
 
 class StopReason(enum.Enum):
@@ -109,7 +81,7 @@ def reliability(
     error: float,
     symmetric_kl: float,
     dimension: int,
-    settings: StoppingSettings,
+    settings: Stopping,
 ) -> Reliability:
     """The features of S2.4.1.
 
@@ -124,7 +96,7 @@ def reliability(
     )
 
 
-def is_improving(elcbo: Sequence[float], settings: StoppingSettings) -> bool:
+def is_improving(elcbo: Sequence[float], settings: Stopping) -> bool:
     """Whether the last ELCBO is above those of the few iterations before (Section 3.6)."""
     recent = elcbo[-1 - settings.n_recent : -1]
     return len(recent) > 0 and elcbo[-1] > max(recent)
@@ -133,7 +105,7 @@ def is_improving(elcbo: Sequence[float], settings: StoppingSettings) -> bool:
 def is_stable(
     reliabilities: Sequence[Reliability | None],
     elcbo: Sequence[float],
-    settings: StoppingSettings,
+    settings: Stopping,
 ) -> bool:
     """The three conditions of long-term stability (S2.4.2)."""
     n = settings.n_stable
@@ -151,31 +123,8 @@ def is_stable(
     return elcbo_slope(elcbo[-n:]) < settings.tolerance_improvement
 
 
-def is_accurate(
-    posterior_errors: Sequence[float], dimension: int, settings: StoppingSettings
-) -> bool:
-    """Whether the posterior's expected error is small, averaged over the last iterations."""
-    recent = posterior_errors[-settings.n_posterior_errors :]
-    return bool(np.mean(recent) <= settings.tolerance_posterior * dimension)  # NaN is not
-
-
 def elcbo_slope(elcbo: Sequence[float]) -> float:
     """Least-squares slope of the ELCBO per iteration (S2.4.2, third condition)."""
     if len(elcbo) < 2:
         return float("inf")
     return float(np.polyfit(np.arange(len(elcbo)), np.asarray(elcbo), 1)[0])
-
-
-def warm_up_is_over(elcbo: Sequence[float], settings: WarmUpSettings) -> bool:
-    """Whether the ELCBO gained less than 1 in three consecutive iterations (Section 3.5)."""
-    n = settings.n_iterations
-    if len(elcbo) < n + 1:
-        return False
-    return bool(np.all(np.diff(np.asarray(elcbo[-n - 1 :])) < settings.tolerance_elcbo))
-
-
-def best_recent(elcbo: Sequence[float], fraction: float) -> int:
-    """Index of the highest ELCBO among the most recent fraction of the iterations."""
-    n_recent = max(1, int(np.ceil(fraction * len(elcbo))))
-    window = np.asarray(elcbo[-n_recent:])
-    return len(elcbo) - n_recent + int(np.argmax(window))

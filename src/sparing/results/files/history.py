@@ -1,6 +1,6 @@
 """The rows of ``result.history`` as columns.
 
-history.<field> (T,)               scalar fields of `IterationInfo`
+history.<field> (T,)               scalar fields of `Iteration`
 history.evidence.<field> (T,)      its `Evidence`
 history.mixture, .transform (T,)   its posterior, as rows of the tables in `posteriors`
 history.has_features (T,)          False where there is no `Reliability`, as in the first row
@@ -10,7 +10,7 @@ history.seconds                    all timings, row after row; their names are i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,29 +18,33 @@ from sparing.results.files.parts import Arrays, Metadata, Parts, require
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
 from sparing.results.files.tables import read_rows, write_rows
 from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.state import IterationInfo
+from sparing.vbmc.state import Iteration
 from sparing.vbmc.stopping import Reliability
 
 
 def write_history(
-    history: Sequence[IterationInfo], posteriors: PosteriorWriter
+    history: Sequence[Iteration],
+    timings: Sequence[Mapping[str, float]],
+    posteriors: PosteriorWriter,
 ) -> tuple[Arrays, Metadata]:
-    """The rows as arrays, and the names of their timings."""
+    """The rows and their timings as arrays, and the names of the timings."""
     features = [info.features for info in history if info.features is not None]
-    seconds = [value for info in history for value in info.timings.values()]
+    seconds = [value for row in timings for value in row.values()]
     arrays = {
-        **write_rows(IterationInfo, history, "history"),
+        **write_rows(Iteration, history, "history"),
         **write_rows(Evidence, [info.evidence for info in history], "history.evidence"),
         **posteriors.rows([info.posterior for info in history], "history"),
         "history.has_features": np.array([i.features is not None for i in history], dtype=np.bool_),
         **write_rows(Reliability, features, "history.features"),
         "history.seconds": np.array(seconds, dtype=np.float64),
     }
-    return arrays, {"timings": [list(info.timings) for info in history]}
+    return arrays, {"timings": [list(row) for row in timings]}
 
 
-def read_history(parts: Parts, posteriors: PosteriorReader) -> tuple[IterationInfo, ...]:
-    """The rows that `write_history` wrote."""
+def read_history(
+    parts: Parts, posteriors: PosteriorReader
+) -> tuple[tuple[Iteration, ...], list[Mapping[str, float]]]:
+    """The rows and the timings that `write_history` wrote."""
     names = parts.value("timings", list)
     n = len(names)
     has_features = parts.booleans("history.has_features", n)
@@ -49,17 +53,17 @@ def read_history(parts: Parts, posteriors: PosteriorReader) -> tuple[IterationIn
         "features": [next(features) if present else None for present in has_features],
         "evidence": read_rows(Evidence, parts, "history.evidence", n, {}),
         "posterior": posteriors.posteriors("history", n),
-        "timings": _read_timings(parts, names),
     }
-    rows = read_rows(IterationInfo, parts, "history", n, others)
+    rows = read_rows(Iteration, parts, "history", n, others)
     numbers = [info.iteration for info in rows]
     require(numbers == list(range(1, n + 1)), "the iterations are not numbered in order")
-    return tuple(rows)
+    return tuple(rows), _read_timings(parts, names)
 
 
-def _read_timings(parts: Parts, names: list[object]) -> list[dict[str, float]]:
+def _read_timings(parts: Parts, names: list[object]) -> list[Mapping[str, float]]:
     seconds = parts.floats("history.seconds", None).tolist()
-    timings, start = [], 0
+    timings: list[Mapping[str, float]] = []
+    start = 0
     for row in names:
         fits = isinstance(row, list) and all(isinstance(name, str) for name in row)
         require(fits, "'timings' is not a list of lists of names")

@@ -30,6 +30,7 @@ from sparing.results.result import Result
 from sparing.store.files import read_regular_file
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.settings import Settings
+from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
 LARGEST_FILE = 2**30  # bytes, far beyond any run; what is larger is not read into memory
@@ -80,7 +81,10 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
         converged=parts.value("converged", bool),
         stop_reason=enum_from_plain(metadata.get("stop_reason"), StopReason, "stop_reason"),
         evaluations=read_evaluations(parts.within("evaluations"), problem.dimension),
-        history=read_history(parts.within("history"), posteriors),
+        history=tuple(
+            IterationInfo(**vars(row), timings=seconds)
+            for row, seconds in zip(*read_history(parts.within("history"), posteriors), strict=True)
+        ),
         warnings=tuple(parts.strings("warnings")),
         settings=from_plain(metadata.get("settings"), Settings, "settings"),
         seed=seed,

@@ -78,7 +78,9 @@ def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
     posteriors = PosteriorWriter()
     problem_arrays, problem = write_problem(result.problem)
     evaluation_arrays, evaluations = write_evaluations(result.evaluations, dimension)
-    history_arrays, history = write_history(result.history, posteriors)
+    history_arrays, history = write_history(
+        result.history, [info.timings for info in result.history], posteriors
+    )
     arrays = {
         **problem_arrays,
         **posteriors.rows([result.posterior], "posterior"),

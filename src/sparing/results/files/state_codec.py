@@ -7,7 +7,7 @@ release wrote is refused: that release may have computed something else.
 
     trimmed                            indices of evaluations left out for good
     base.centre, base.width (D,)       coordinates without whitening, to recognise them
-    solution.hyperparameters (S, 3D+3)
+    solution.parameters (S, p)         what training the surrogate found
     solution.trained_on                indices of evaluations
     solution.values (n,)               what they became as training values, to recognise them
     solution.elbo (6,)                 ELBO, its sd, entropy, its sd, E[G], Var[G]
@@ -30,29 +30,29 @@ from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.history import read_history, write_history
 from sparing.results.files.parts import Arrays, Metadata, Parts, load_errors, require
+from sparing.results.files.plain import enum_from_plain
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
-from sparing.surrogate.gaussian_process import condition
 from sparing.surrogate.training_data import training_set
 from sparing.variational.elbo import Elbo, ExpectedLogJoint
 from sparing.variational.mixture import GaussianMixture
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Solution, State
+from sparing.vbmc.state import Phase, Solution, State
 
 FORMAT = "sparing state"
-VERSION = 1
-FLAGS = ("warm_up", "warm_up_just_ended", "sampling_stopped")
+VERSION = 2
 
 
-def state_to_parts(state: State) -> tuple[Arrays, Metadata]:
-    """The state as named arrays and a JSON object."""
+def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tuple[Arrays, Metadata]:
+    """The state and the timings of its iterations as named arrays and a JSON object."""
     posteriors = PosteriorWriter()
-    arrays, history = write_history(state.history, posteriors)
+    arrays, history = write_history(state.history, timings, posteriors)
     metadata: Metadata = {
         "format": FORMAT,
         "version": VERSION,
         "release": version("sparing"),
         **history,
-        **{name: bool(getattr(state, name)) for name in FLAGS},
+        "phase": state.phase.name,
+        "sampling_stopped": bool(state.sampling_stopped),
         "last_whitening": int(state.last_whitening),
         "mixture": posteriors.mixtures.row(state.mixture),
         "transform": posteriors.transforms.row(state.transform),
@@ -78,8 +78,8 @@ def state_from_parts(
     evaluations: Sequence[Evaluation],
     names: tuple[str, ...],
     settings: Settings,
-) -> State:
-    """The state that `state_to_parts` took apart.
+) -> tuple[State, list[Mapping[str, float]]]:
+    """The state and the timings that `state_to_parts` took apart.
 
     ``base`` holds the problem's coordinates without whitening, ``evaluations`` is the log at
     least up to the state, ``names`` are the problem's. LoadError when they do not go together.
@@ -87,33 +87,34 @@ def state_from_parts(
     with load_errors("the saved state"):
         parts = Parts(arrays, metadata)
         parts.expect_format(FORMAT, VERSION)
+        require(parts.value("version", int) == VERSION, "its format is an older one")
         require(parts.value("release", str) == version("sparing"), "another release wrote it")
         centre, width = parts.floats("base.centre", None), parts.floats("base.width", None)
         same = np.array_equal(centre, base.centre) and np.array_equal(width, base.width)
         require(same, "it belongs to other coordinates")
         posteriors = PosteriorReader(parts, base, names)
-        history = read_history(parts, posteriors)
+        history, timings = read_history(parts, posteriors)
         mixtures, transforms = posteriors.mixtures, posteriors.transforms
-        return State(
+        state = State(
             transform=transforms[parts.index("transform", len(transforms))],
             mixture=mixtures[parts.index("mixture", len(mixtures))],
             solution=_read_solution(parts, posteriors, evaluations, settings),
             trimmed=frozenset(parts.indices("trimmed", None, len(evaluations))),
             last_whitening=parts.value("last_whitening", int),
             history=history,
-            **{name: parts.value(name, bool) for name in FLAGS},
+            phase=enum_from_plain(parts.metadata.get("phase"), Phase, "phase"),
+            sampling_stopped=parts.value("sampling_stopped", bool),
         )
+        return state, timings
 
 
 def _write_solution(solution: Solution, posteriors: PosteriorWriter) -> tuple[Arrays, Metadata]:
-    if not solution.trained_on:
-        raise ValueError("the solution does not say what its surrogate was trained on")
     elbo, joint = solution.elbo, solution.elbo.expected_log_joint
     numbers = [elbo.value, elbo.sd, elbo.entropy, elbo.entropy_sd, joint.mean, joint.variance]
     arrays: Arrays = {
-        "solution.hyperparameters": solution.gp.hyperparameters,
+        "solution.parameters": solution.surrogate.parameters,
         "solution.trained_on": np.array(solution.trained_on, dtype=np.int64),
-        "solution.values": solution.gp.training.values,
+        "solution.values": solution.surrogate.training.values,
         "solution.elbo": np.array(numbers, dtype=np.float64),
         "solution.mean_by_sample": joint.mean_by_sample,
         "solution.variance_by_sample": joint.variance_by_sample,
@@ -124,6 +125,7 @@ def _write_solution(solution: Solution, posteriors: PosteriorWriter) -> tuple[Ar
         "mixture": posteriors.mixtures.row(solution.mixture),
         "transform": posteriors.transforms.row(solution.transform),
         "n_pruned": int(solution.n_pruned),
+        "retrained": bool(solution.retrained),
     }
 
 
@@ -140,14 +142,21 @@ def _read_solution(
     mixture = posteriors.mixtures[record.index("mixture", len(posteriors.mixtures))]
     trained_on = tuple(parts.indices("solution.trained_on", None, len(evaluations)))
     kept = [evaluations[index] for index in trained_on]
-    training = training_set(kept, transform, settings.deep_values)
+    training = training_set(kept, transform, settings.depths)
     same = np.array_equal(training.values, parts.floats("solution.values", None))
     require(same, "it was trained on other evaluations than those in the log")
-    hyperparameters = parts.floats("solution.hyperparameters", None, None)
+    parameters = parts.floats("solution.parameters", None, None)
     with one_blas_thread():  # as in the run: more threads could round differently
-        gp = condition(training, hyperparameters)
-    elbo = _read_elbo(parts, len(hyperparameters), mixture)
-    return Solution(transform, gp, mixture, elbo, record.value("n_pruned", int), trained_on)
+        surrogate = settings.surrogate.condition(training, parameters)
+    return Solution(
+        transform=transform,
+        surrogate=surrogate,
+        retrained=record.value("retrained", bool),
+        trained_on=trained_on,
+        mixture=mixture,
+        elbo=_read_elbo(parts, len(parameters), mixture),
+        n_pruned=record.value("n_pruned", int),
+    )
 
 
 def _read_elbo(parts: Parts, n_samples: int, mixture: GaussianMixture) -> Elbo:

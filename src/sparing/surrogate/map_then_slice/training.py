@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize
@@ -19,20 +20,22 @@ from scipy.optimize import minimize
 from sparing.numerics.arrays import Array
 from sparing.numerics.linear_algebra import solve_lower_rows
 from sparing.numerics.slice_sampling import SliceBox, slice_sample
-from sparing.surrogate.collapsed import CollapsedPosterior
-from sparing.surrogate.collapsed_training import train as train_collapsed
+from sparing.surrogate.empirical_prior import EmpiricalPrior, require_positive
 from sparing.surrogate.gaussian_process import (
+    GaussianProcess,
     TrainingSet,
+    condition,
     factorise_covariance,
     log_marginal_likelihood,
     log_marginal_likelihood_and_gradient,
 )
 from sparing.surrogate.hyperparameters import (
-    HyperparameterInference,
     HyperparameterPrior,
-    SurrogateSettings,
     high_posterior_density_set,
+    shifted_to_zero,
+    with_offset,
 )
+from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.layout import Hyperparameters, Layout
 from sparing.surrogate.map_then_slice.log_posterior import HyperparameterPosterior
 from sparing.surrogate.mean import mean_jacobian
@@ -50,53 +53,66 @@ ROUND_EVALUATIONS = 60
 SMALLEST_GAIN = 0.01
 
 
-def train(
-    training: TrainingSet,
-    prior: HyperparameterPrior,
-    settings: SurrogateSettings,
-    n_samples: int | None,
-    generator: np.random.Generator,
-    previous: Array | None = None,
-) -> Array:
-    """Samples of psi, (n_samples, 3D + 3), or with None the best one, (1, 3D + 3).
+@dataclass(frozen=True)
+class MapThenSlice:
+    """Train as the paper does; an implementation of `SurrogateTraining`."""
 
-    previous: samples of an earlier training, (S0, 3D + 3).
-    """
-    if settings.inference is HyperparameterInference.COLLAPSED:
-        offset, training, prior = _shift(training, prior)
-        before = None if previous is None else _shift_psi(np.atleast_2d(previous), -offset)
-        found = train_collapsed(training, prior, settings, n_samples, generator, before)
-        return _shift_psi(found, offset)
-    best = fit_map(training, prior, settings, generator, previous)
-    if n_samples is None:
-        return best[None, :]
-    return sample_posterior(training, prior, settings, best, n_samples, generator)
+    prior: EmpiricalPrior = field(default_factory=EmpiricalPrior.paper)
+    # Maximum a posteriori fit: candidates scored by the posterior alone, then ascents from the
+    # best of them, each of at most so many evaluations.
+    n_map_candidates: int = 40
+    n_map_starts: int = 2
+    n_map_evaluations: int = 180
+    # Slice sampling (Section 3.4 names the method only): sweeps over all coordinates before the
+    # first sample and between samples.
+    burn_in_sweeps: int = 25
+    thinning: int = 5
+    # How many widths a slice may be stepped out over (Neal 2003, Fig. 3): without a limit there.
+    max_slice_widths: int = 1000
 
+    def __post_init__(self) -> None:
+        positive = ("n_map_starts", "n_map_evaluations", "thinning", "max_slice_widths")
+        require_positive(self, *positive)
+        negative = [n for n in ("burn_in_sweeps", "n_map_candidates") if getattr(self, n) < 0]
+        if negative:
+            raise ValueError(f"{', '.join(negative)} must not be negative")
 
-def best_log_posterior(
-    training: TrainingSet, prior: HyperparameterPrior, settings: SurrogateSettings, samples: Array
-) -> float:
-    """The largest log p(y | psi) + log p(psi) among samples of psi, (S, 3D + 3).
+    def train(
+        self,
+        training: TrainingSet,
+        n_samples: int | None,
+        generator: np.random.Generator,
+        previous: Surrogate | None = None,
+    ) -> GaussianProcess:
+        """A process with n_samples samples of psi, or with None the best one."""
+        prior = self.prior.of(training)
+        earlier = None if previous is None else previous.parameters
+        psi = fit_map(training, prior, self, generator, earlier)[None, :]
+        if n_samples is not None:
+            psi = sample_posterior(training, prior, self, psi[0], n_samples, generator)
+        return condition(training, psi)
 
-    Up to a constant that does not depend on the coordinates of the inputs, so that it tells in
-    which of two coordinate systems the surrogate describes the values better.
-    """
-    offset, training, prior = _shift(training, prior)
-    if settings.inference is HyperparameterInference.COLLAPSED:
-        posterior = CollapsedPosterior(training, prior)
-        return max(posterior.at(psi[: posterior.n_covariance]).value for psi in samples)
-    return max(_log_posterior(training, prior, psi) for psi in _shift_psi(samples, -offset))
+    def condition(self, training: TrainingSet, parameters: Array) -> GaussianProcess:
+        """The process with hyperparameters that an earlier training found."""
+        return condition(training, parameters)
+
+    def score(self, surrogate: Surrogate) -> float:
+        """The largest log p(y | psi) + log p(psi) among the samples."""
+        training = surrogate.training
+        offset, shifted, prior = shifted_to_zero(training, self.prior.of(training))
+        samples = with_offset(surrogate.parameters, -offset)
+        return max(_log_posterior(shifted, prior, psi) for psi in samples)
 
 
 def fit_map(
     training: TrainingSet,
     prior: HyperparameterPrior,
-    settings: SurrogateSettings,
+    settings: MapThenSlice,
     generator: np.random.Generator,
     previous: Array | None = None,
 ) -> Array:
     """The maximum a posteriori psi, (3D + 3,); previous: earlier samples, (S0, 3D + 3)."""
-    offset, training, prior = _shift(training, prior)
+    offset, training, prior = shifted_to_zero(training, prior)
     candidates = _starting_points(training, prior, settings, generator, previous, offset)
     scores = np.array([_log_posterior(training, prior, psi) for psi in candidates])
     best_psi, best_score = candidates[int(np.argmax(scores))], float(scores.max())
@@ -105,11 +121,11 @@ def fit_map(
         score = _log_posterior(training, prior, psi)
         if score > best_score:
             best_psi, best_score = psi, score
-    return _shift_psi(best_psi, offset)
+    return with_offset(best_psi, offset)
 
 
 def _ascend(
-    training: TrainingSet, prior: HyperparameterPrior, settings: SurrogateSettings, psi: Array
+    training: TrainingSet, prior: HyperparameterPrior, settings: MapThenSlice, psi: Array
 ) -> Array:
     """Climb from psi by L-BFGS-B in rounds, each rescaled to the curvature where it starts.
 
@@ -146,17 +162,17 @@ def _ascend(
 def sample_posterior(
     training: TrainingSet,
     prior: HyperparameterPrior,
-    settings: SurrogateSettings,
+    settings: MapThenSlice,
     start: Array,
     n_samples: int,
     generator: np.random.Generator,
     widths: Array | None = None,
 ) -> Array:
     """Slice samples of psi from start, (n_samples, 3D + 3); widths: first guess, (3D + 3,)."""
-    offset, training, prior = _shift(training, prior)
+    offset, training, prior = shifted_to_zero(training, prior)
     samples = slice_sample(
         HyperparameterPosterior(training, prior),
-        prior.clip(_shift_psi(np.asarray(start, dtype=np.float64), -offset)),
+        prior.clip(with_offset(np.asarray(start, dtype=np.float64), -offset)),
         _units(prior) if widths is None else widths,
         SliceBox(prior.lower, prior.upper, settings.max_slice_widths),
         n_samples,
@@ -164,23 +180,7 @@ def sample_posterior(
         settings.thinning,
         generator,
     )
-    return _shift_psi(samples.points, offset)
-
-
-def _shift(
-    training: TrainingSet, prior: HyperparameterPrior
-) -> tuple[float, TrainingSet, HyperparameterPrior]:
-    """The best value, and the problem with it subtracted."""
-    offset = float(training.values.max())
-    shifted = TrainingSet(training.inputs, training.values - offset, training.noise_variance)
-    return offset, shifted, prior.shifted(offset)
-
-
-def _shift_psi(psi: Array, offset: float) -> Array:
-    """psi (or rows of it) with offset added to m_0."""
-    shifted = psi.copy()
-    shifted[..., Layout.of(psi).mean_maximum] += offset
-    return shifted
+    return with_offset(samples.points, offset)
 
 
 def _units(prior: HyperparameterPrior) -> Array:
@@ -234,7 +234,7 @@ def _negative_log_posterior(
 def _starting_points(
     training: TrainingSet,
     prior: HyperparameterPrior,
-    settings: SurrogateSettings,
+    settings: MapThenSlice,
     generator: np.random.Generator,
     previous: Array | None,
     offset: float,
@@ -242,7 +242,7 @@ def _starting_points(
     """Earlier samples, two guesses from the data, and random perturbations of them all."""
     guesses = [_guess(training, prior, settings, explained) for explained in (False, True)]
     if previous is not None:
-        guesses.extend(_shift_psi(np.atleast_2d(previous), -offset))
+        guesses.extend(with_offset(np.atleast_2d(previous), -offset))
     units = _units(prior)
     chosen = generator.integers(len(guesses), size=settings.n_map_candidates)
     steps = PERTURBATION * generator.standard_normal((settings.n_map_candidates, units.size))
@@ -253,7 +253,7 @@ def _starting_points(
 def _guess(
     training: TrainingSet,
     prior: HyperparameterPrior,
-    settings: SurrogateSettings,
+    settings: MapThenSlice,
     explained: bool,
 ) -> Array:
     """The prior's location with the mean function, and sigma_f, guessed from the data.
@@ -261,7 +261,7 @@ def _guess(
     explained: sigma_f from what a separable quadratic leaves of the values, else from their SD.
     """
     layout = Layout(training.dimension)
-    inputs, values = high_posterior_density_set(training, settings.hpd_fraction)
+    inputs, values = high_posterior_density_set(training, settings.prior.hpd_fraction)
     centre = inputs.mean(axis=0)
     sd = inputs.std(axis=0)
     unit = np.where(sd > 0.0, sd, 1.0)

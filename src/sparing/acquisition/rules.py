@@ -1,0 +1,216 @@
+"""Rules by which one point is chosen, given the surrogate and the current posterior.
+
+A rule is a frozen dataclass with a method and two facts: the name that is recorded with every
+point it chose, and whether that point is a held-out draw, one that tests the surrogate's error
+where the posterior is (`vbmc/held_out.py`). `sparing.testing.rules` checks an implementation.
+
+    q       current posterior, working coordinates           D   dimension
+    f, V    mean and variance of the surrogate (Eq. 10)      C   its covariance
+    u       a point in working coordinates, (D,)
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from sparing.acquisition.cma_es import CmaEs
+from sparing.acquisition.criteria import (
+    log_positive,
+    log_prospective,
+    log_regularisation,
+    log_uncertainty,
+)
+from sparing.acquisition.search import Criterion, ShrinkingClouds, search_box
+from sparing.numerics.arrays import Array
+from sparing.surrogate.interface import Surrogate
+from sparing.variational.mixture import GaussianMixture
+
+# Hyperparameter samples that choose a point, drawn anew for each. Their average matters for the
+# posterior, hardly for which of many good points comes next. The paper takes all (Eq. 10).
+FEW_SAMPLES = 3
+ALL_SAMPLES = math.inf
+VARIANCE_FLOOR = 1e-4  # V_reg, S2.1
+
+
+class PointRule(Protocol):
+    """Chooses one point."""
+
+    @property
+    def name(self) -> str:
+        """What is recorded with the points it chose."""
+        ...
+
+    @property
+    def held_out(self) -> bool:
+        """Whether its points are draws from the posterior."""
+        ...
+
+    def choose(
+        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+    ) -> Array:
+        """The point: (D,), working coordinates. All randomness comes from the generator."""
+        ...
+
+
+@dataclass(frozen=True)
+class SearchedRule(ABC):
+    """A rule that chooses the maximum of an acquisition function."""
+
+    search: ShrinkingClouds | CmaEs = ShrinkingClouds()
+    n_samples: float = FEW_SAMPLES
+    held_out: ClassVar[bool] = False
+
+    @abstractmethod
+    def criterion(
+        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+    ) -> Criterion:
+        """The log acquisition as a function of candidates, (m, D) -> (m,)."""
+
+    def choose(
+        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+    ) -> Array:
+        """Where the acquisition function is largest."""
+        few = some_samples(surrogate, self.n_samples, generator)
+        criterion = self.criterion(few, mixture, generator)
+        return self.search.maximise(criterion, mixture, search_box(surrogate, mixture), generator)
+
+
+@dataclass(frozen=True)
+class UncertaintySampling(SearchedRule):
+    """a_us with the regularisation of Eq. S22: V q^2 (Section 3.3)."""
+
+    variance_floor: float = VARIANCE_FLOOR
+    name: ClassVar[str] = "uncertainty sampling"
+
+    def criterion(
+        self,
+        surrogate: Surrogate,
+        mixture: GaussianMixture,
+        generator: np.random.Generator,  # noqa: ARG002
+    ) -> Criterion:
+        """Log a_us."""
+
+        def log_acquisition(candidates: Array) -> Array:
+            _, variance = surrogate.predict(candidates)
+            value = log_uncertainty(variance, mixture.log_density(candidates))
+            return value + log_regularisation(variance, self.variance_floor)
+
+        return log_acquisition
+
+
+@dataclass(frozen=True)
+class ProspectiveSampling(SearchedRule):
+    """a_pro with the regularisation of Eq. S22: V q exp(f) (Section 3.3, Eq. 9)."""
+
+    variance_floor: float = VARIANCE_FLOOR
+    name: ClassVar[str] = "prospective uncertainty sampling"
+
+    def criterion(
+        self,
+        surrogate: Surrogate,
+        mixture: GaussianMixture,
+        generator: np.random.Generator,  # noqa: ARG002
+    ) -> Criterion:
+        """Log a_pro."""
+
+        def log_acquisition(candidates: Array) -> Array:
+            mean, variance = surrogate.predict(candidates)
+            value = log_prospective(variance, mixture.log_density(candidates), mean)
+            return value + log_regularisation(variance, self.variance_floor)
+
+        return log_acquisition
+
+
+@dataclass(frozen=True)
+class TemperedSampling(SearchedRule):
+    """a_pro with its density flattened, V (q exp(f))^temper: around the bulk, not at its peak.
+
+    An upper confidence bound was tried and goes too far out: on heavy tails the surrogate then
+    spends itself on regions without mass (docs/decisions/0007).
+    """
+
+    temper: float = 0.25
+    name: ClassVar[str] = "tempered prospective uncertainty sampling"
+
+    def criterion(
+        self,
+        surrogate: Surrogate,
+        mixture: GaussianMixture,
+        generator: np.random.Generator,  # noqa: ARG002
+    ) -> Criterion:
+        """Log V + temper log(q exp(f))."""
+
+        def log_acquisition(candidates: Array) -> Array:
+            mean, variance = surrogate.predict(candidates)
+            return log_positive(variance) + self.temper * (mixture.log_density(candidates) + mean)
+
+        return log_acquisition
+
+
+@dataclass(frozen=True)
+class VarianceReduction(SearchedRule):
+    """Integrated variance reduction: how much an evaluation would teach about the posterior.
+
+        a(x) = mean over s of C(s, x)^2 / (V(x) + sigma_obs^2)
+
+    is the exact drop of V(s) when x joins the training set, averaged over reference points s and
+    over hyperparameter samples. Half of the references are drawn from q, half from q widened.
+    """
+
+    n_references: int = 128
+    widening: float = 1.5
+    name: ClassVar[str] = "integrated variance reduction"
+
+    def criterion(
+        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+    ) -> Criterion:
+        """Log a, with references drawn anew."""
+        half = self.n_references // 2
+        plain = widened_draws(mixture, self.n_references - half, 1.0, generator)
+        wide = widened_draws(mixture, half, self.widening, generator)
+        reduction = surrogate.variance_reduction(np.vstack([plain, wide]))
+        return lambda candidates: log_positive(reduction(candidates))
+
+
+@dataclass(frozen=True)
+class PosteriorDraw:
+    """A draw from the posterior, stretched about its mean by ``widening``."""
+
+    widening: float = 1.0
+    name: ClassVar[str] = "draw from the posterior"
+    held_out: ClassVar[bool] = True
+
+    def choose(
+        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+    ) -> Array:
+        """The draw, within the box in which points are searched."""
+        (draw,) = widened_draws(mixture, 1, self.widening, generator)
+        return np.clip(draw, *search_box(surrogate, mixture))
+
+
+Rule = (
+    UncertaintySampling | ProspectiveSampling | TemperedSampling | VarianceReduction | PosteriorDraw
+)
+
+
+def some_samples(
+    surrogate: Surrogate, n_samples: float, generator: np.random.Generator
+) -> Surrogate:
+    """The surrogate with so many of its hyperparameter samples, drawn at random."""
+    if n_samples >= surrogate.n_samples:
+        return surrogate
+    chosen = generator.choice(surrogate.n_samples, size=int(n_samples), replace=False)
+    return surrogate.subset(chosen)
+
+
+def widened_draws(
+    mixture: GaussianMixture, n: int, factor: float, generator: np.random.Generator
+) -> Array:
+    """Draws from q, stretched about its mean by the factor: (n, D)."""
+    centre = mixture.mean
+    return centre + factor * (mixture.sample(n, generator) - centre)

@@ -1,0 +1,79 @@
+"""The surrogate's mean as kernels take it: a quadratic and a sum of squared exponentials.
+
+    fbar(x) = m(x) + sum_p alpha_p kappa(x, x_p)
+
+Its integral against a normal has a closed form (Sections S1.2 and S1.3), and so do those of the
+covariance. The variational fit works on these arrays; nobody else needs to know them.
+
+Notation (D dimensions, n training points, S hyperparameter samples, K normals)
+    X, alpha   centres (D, n), transposed for the kernels; their coefficients (S, n)
+    psi        hyperparameters, (S, 3D + 3); order in layout.py
+    mu, sigma, lambda   means (K, D), scales (K,), lengths (D,): normal k has sds sigma_k lambda
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparing.kernels.expected_log_joint import component_integrals, convolved_kernels
+from sparing.numerics.arrays import Array
+from sparing.surrogate.layout import Layout
+
+
+@dataclass(frozen=True, eq=False)
+class KernelExpansion:
+    """X, alpha and psi, contiguous and writable, as the compiled kernels take them."""
+
+    centres: Array
+    coefficients: Array
+    shapes: Array
+
+    @classmethod
+    def of(cls, inputs: Array, coefficients: Array, shapes: Array) -> KernelExpansion:
+        """From training inputs (n, D), alpha (S, n) and psi (S, 3D + 3)."""
+        parts = (inputs.T, coefficients, shapes)
+        return cls(*(np.require(part, np.float64, ["C", "W"]) for part in parts))
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """(X, alpha, psi), the order in which kernels take them."""
+        return self.centres, self.coefficients, self.shapes
+
+    def in_units(self, unit: Array) -> KernelExpansion:
+        """The same function of x / unit; unit (D,)."""
+        layout, log_unit = Layout(unit.size), np.log(unit)
+        shapes = self.shapes.copy()
+        shapes[:, layout.log_lengths] -= log_unit
+        shapes[:, layout.mean_location] /= unit
+        shapes[:, layout.log_mean_scales] -= log_unit
+        return KernelExpansion(self.centres / unit[:, None], self.coefficients, shapes)
+
+    def integrals(self, means: Array, scales: Array, lengths: Array) -> Array:
+        """E[I_k] = z_k^T alpha + m_0 + nu_k for each sample (Eq. S19), (S, K)."""
+        return component_integrals(means, scales, lengths, *self.arrays)
+
+    def convolutions(
+        self, s: int, means: Array, scales: Array, lengths: Array
+    ) -> tuple[Array, Array]:
+        """What Eq. S17 needs of sample s: the prior covariance of I_j, I_k (K, K) and z (K, n)."""
+        psi = np.require(self.shapes[s], np.float64, ["C", "W"])
+        prior = _prior_covariance(means, scales, lengths, psi)
+        return prior, convolved_kernels(means, scales, lengths, self.centres, psi)
+
+
+def _prior_covariance(means: Array, scales: Array, lengths: Array, psi: Array) -> Array:
+    """The double integral of N_j kappa N_k, with sigma_f^2 Lambda as in the kernel, (K, K).
+
+    It is sigma_f^2 Lambda N(mu_j; mu_k, Sigma_ell + (sigma_j^2 + sigma_k^2) diag(lambda^2)).
+    """
+    dimension = means.shape[1]
+    log_lengths, log_output_scale = psi[:dimension], psi[dimension]
+    spread = scales[:, None] ** 2 + scales**2
+    exponent = np.full(spread.shape, 2.0 * log_output_scale)
+    for i in range(dimension):
+        variance = np.exp(2.0 * log_lengths[i]) + spread * lengths[i] ** 2
+        difference = means[:, None, i] - means[:, i]
+        exponent += log_lengths[i] - 0.5 * np.log(variance) - 0.5 * difference**2 / variance
+    return np.exp(exponent)

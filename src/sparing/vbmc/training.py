@@ -1,0 +1,70 @@
+"""Training the surrogate in one iteration (Algorithm 1, lines 16 to 20).
+
+psi    hyperparameters        n_gp   hyperparameter samples        n   training points
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.interface import Surrogate
+from sparing.surrogate.training_data import training_set
+from sparing.vbmc.settings import HyperparameterSchedule, Settings
+from sparing.vbmc.state import Iteration, Phase, State
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedSurrogate:
+    """A surrogate, its coordinates, and how it came about (see `state.Solution`)."""
+
+    transform: ParameterTransform
+    surrogate: Surrogate
+    retrained: bool
+    trained_on: tuple[int, ...]
+
+
+def train_surrogate(
+    state: State,
+    transform: ParameterTransform,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+    streams: RandomStreams,
+) -> TrainedSurrogate:
+    """Sample the hyperparameters, optimise them, or keep them, in the given coordinates."""
+    kept = [entry for entry in evaluations if entry.index not in state.trimmed]
+    trained_on = tuple(entry.index for entry in kept)
+    training = training_set(kept, transform, settings.depths)
+    # Hyperparameters are about one coordinate system: in another they mean nothing.
+    previous = None
+    if state.solution is not None and transform.number == state.transform.number:
+        previous = state.solution.surrogate
+        if not retraining_is_due(state, training.n_points, settings.hyperparameters):
+            surrogate = settings.surrogate.condition(training, previous.parameters)
+            return TrainedSurrogate(transform, surrogate, False, trained_on)
+    n_samples = None
+    if not state.sampling_stopped:
+        schedule = settings.hyperparameters
+        n_samples = schedule.n_samples(training.n_points, searching=state.searching)
+    generator = streams.generator("hyperparameters", state.iteration)
+    surrogate = settings.surrogate.train(training, n_samples, generator, previous)
+    return TrainedSurrogate(transform, surrogate, True, trained_on)
+
+
+def retraining_is_due(state: State, n_training: int, schedule: HyperparameterSchedule) -> bool:
+    """Whether the training set has grown enough since the hyperparameters were last trained."""
+    if state.phase is not Phase.SETTLED:
+        return True
+    last = next(past.n_training for past in reversed(state.history) if past.retrained)
+    return n_training >= (1.0 + schedule.retraining_growth) * last
+
+
+def sampling_brings_little(history: Sequence[Iteration], schedule: HyperparameterSchedule) -> bool:
+    """Section 3.4: the spread over hyperparameter samples stayed below the threshold."""
+    recent = history[-schedule.n_iterations :]
+    if len(recent) < schedule.n_iterations or any(past.warm_up for past in recent):
+        return False
+    return all(past.hyperparameter_variance < schedule.variance_threshold for past in recent)

@@ -1,0 +1,98 @@
+"""The warm-up: finding the bulk of the posterior (Section 3.5).
+
+ELCBO    ELBO - beta_lcb sd (Eq. 8)         D   dimension
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparing.acquisition.rules import ProspectiveSampling, Rule, TemperedSampling
+from sparing.numerics.arrays import Array
+from sparing.surrogate.interface import Surrogate
+
+TOLERANCE_ELCBO = 1.0  # an improvement below this... (Section 3.5)
+N_ITERATIONS = 3  # ...in this many consecutive iterations ends the warm-up
+TRIM_PER_DIMENSION = 10.0  # points this far (times D) below the maximum are trimmed at its end
+
+
+@dataclass(frozen=True)
+class Climbing:
+    """Values count beside the ELCBO.
+
+    The warm-up does not end while even the best points differ by more than those of one posterior
+    do, and it also ends when the best value has gained less than a nat over as many iterations.
+    """
+
+    rules: tuple[Rule, ...] = (ProspectiveSampling(),)  # a_pro climbs
+    # While other points are pending it cannot climb step by step: part of it explores.
+    pending_rules: tuple[Rule, ...] = (ProspectiveSampling(), TemperedSampling())
+    # Points per iteration while the best points still lie far apart in value: on the way up one
+    # value can overturn what the others were chosen by.
+    n_climbing: int = 1
+
+    def must_climb(self, surrogate: Surrogate) -> bool:
+        """Whether even the best few points differ by more than points of one posterior do."""
+        best = np.sort(surrogate.training.values)[-2 * surrogate.dimension - 2 :]
+        return float(np.ptp(best)) > 2.0 * surrogate.dimension
+
+    def n_points(self, surrogate: Surrogate, n_active: int) -> int:
+        """Evaluations of the coming iteration, n_active in the ordinary case."""
+        return self.n_climbing if self.must_climb(surrogate) else n_active
+
+    def is_over(
+        self, elcbo: Sequence[float], values: Array, surrogate: Surrogate, n_active: int
+    ) -> bool:
+        """Whether the bulk has been found.
+
+        elcbo     of past iterations at least n_active evaluations apart, newest last
+        values    log joints of all usable evaluations in working coordinates, in order
+        """
+        if self.must_climb(surrogate):
+            return False
+        if has_settled(elcbo):
+            return True
+        n_recent = N_ITERATIONS * n_active
+        if len(values) < n_recent + surrogate.dimension + 2:
+            return False
+        return bool(values.max() < values[:-n_recent].max() + TOLERANCE_ELCBO)
+
+
+@dataclass(frozen=True)
+class WatchingBound:
+    """The ELCBO alone decides (the paper)."""
+
+    rules: tuple[Rule, ...] = (ProspectiveSampling(),)
+
+    @property
+    def pending_rules(self) -> tuple[Rule, ...]:
+        """The same, whatever is pending."""
+        return self.rules
+
+    def must_climb(self, surrogate: Surrogate) -> bool:  # noqa: ARG002
+        """Never said."""
+        return False
+
+    def n_points(self, surrogate: Surrogate, n_active: int) -> int:  # noqa: ARG002
+        """n_active always."""
+        return n_active
+
+    def is_over(
+        self,
+        elcbo: Sequence[float],
+        values: Array,  # noqa: ARG002
+        surrogate: Surrogate,  # noqa: ARG002
+        n_active: int,  # noqa: ARG002
+    ) -> bool:
+        """Whether the ELCBO has settled."""
+        return has_settled(elcbo)
+
+
+def has_settled(elcbo: Sequence[float]) -> bool:
+    """Whether the ELCBO gained less than 1 in three consecutive iterations (Section 3.5)."""
+    if len(elcbo) < N_ITERATIONS + 1:
+        return False
+    return bool(np.all(np.diff(np.asarray(elcbo[-N_ITERATIONS - 1 :])) < TOLERANCE_ELCBO))
