@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from sparing.numerics.arrays import Array
 from sparing.plots.densities import (
     axis_grid,
-    pair_density,
     region_levels,
     sample_density,
     sample_pair_density,
@@ -135,7 +134,7 @@ def _draw_marginal(ax: Axes, content: _Content, index: int) -> None:
 def _draw_pair(ax: Axes, content: _Content, row: int, column: int) -> None:
     views = content.views[column], content.views[row]
     x, y = axis_grid(views[0]), axis_grid(views[1])
-    density = pair_density(content.record.posterior, column, row, x, y)
+    density = content.record.posterior.pair_density(column, row, x, y)
     levels = region_levels(density, REGION_MASSES)
     if levels is not None:
         ax.contourf(x, y, density, levels=[*levels, np.inf], colors=list(REGION_SHADES))

@@ -131,7 +131,7 @@ def _draw_evidence(ax: Axes, record: RunRecord) -> None:
 
 
 def _draw_features(ax: Axes, record: RunRecord) -> None:
-    history, stopping = record.history, record.settings.stopping
+    history = record.history
     evaluations = _column(history, "n_evaluations")
     for label, name, colour, line in FEATURES:
         values = np.array(
@@ -143,7 +143,7 @@ def _draw_features(ax: Axes, record: RunRecord) -> None:
         )
     error = _column(history, "posterior_error")
     if np.any(np.isfinite(error)):  # it is not asked for in the paper
-        share = error / (stopping.tolerance_posterior * len(record.problem.names))
+        share = error / record.settings.accuracy.limit(len(record.problem.names))
         _draw_logarithmic(ax, evaluations, share, color=AMBER, label="error of the posterior")
     index = _column(history, "reliability")
     _draw_logarithmic(

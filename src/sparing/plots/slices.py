@@ -23,7 +23,6 @@ from sparing.plots.style import (
     plain,
     posterior_views,
 )
-from sparing.plots.surrogate import log_joint, train_again
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -39,23 +38,26 @@ def plot_slices(result: RunRecord) -> Figure:
 
     The band is the surrogate's mean with two standard deviations either way. The dashed line is
     the posterior on the same scale: where both agree, the mixture follows the surrogate. With one
-    parameter the evaluated points are shown as well. The surrogate is trained again, which takes
-    as long as one iteration did.
+    parameter the evaluated points are shown as well. A result that an older release saved has no
+    surrogate: ValueError.
 
     >>> from sparing.plots import plot_slices
     >>> figure = plot_slices(result)
     >>> [ax.get_xlabel() for ax in figure.axes]
     ['slope', 'offset']
     """
+    if result.surrogate is None:
+        raise ValueError(
+            "this result has no surrogate to draw: the release that saved it did not keep it"
+        )
     names, mode = result.problem.names, result.posterior.mode()
-    gp = train_again(result)
     figure, axes = panel_grid(len(names), *((6.0, 3.6) if len(names) == 1 else (3.0, 2.5)))
     views = posterior_views(result.posterior)
     for i, ax in enumerate(axes):
         x = axis_grid(views[i], GRID)
         points = np.tile(mode, (GRID, 1))
         points[:, i] = x
-        mean, sd = log_joint(gp, result, points)
+        mean, sd = result.surrogate.log_joint(points)
         posterior = result.posterior.log_density(points) + result.log_evidence
         ax.fill_between(x, mean - 2 * sd, mean + 2 * sd, color=BLUE, alpha=0.25, linewidth=0)
         ax.plot(x, mean, color=BLUE, label="surrogate with its uncertainty")

@@ -38,7 +38,7 @@ class Picture:
 def draw_pictures(record: RunRecord, reference: ArrayLike | None) -> tuple[Picture, ...]:
     """Every picture of the report, in reading order."""
     outline = " Black lines are the reference samples." if reference is not None else ""
-    return (
+    pictures = (
         _picture(
             "posterior",
             "Posterior",
@@ -63,15 +63,18 @@ def draw_pictures(record: RunRecord, reference: ArrayLike | None) -> tuple[Pictu
             "error was widened.",
             plot_reliability(record),
         ),
-        _picture(
-            "slices",
-            "The surrogate around the mode",
-            "The log joint density along each parameter, the others held at the posterior's mode: "
-            "the surrogate with two standard deviations either way, and the reported posterior on "
-            "the same scale. They should agree near the top.",
-            plot_slices(record),
-        ),
     )
+    if record.surrogate is None:
+        return pictures
+    slices = _picture(
+        "slices",
+        "The surrogate around the mode",
+        "The log joint density along each parameter, the others held at the posterior's mode: "
+        "the surrogate with two standard deviations either way, and the reported posterior on "
+        "the same scale. They should agree near the top.",
+        plot_slices(record),
+    )
+    return (*pictures, slices)
 
 
 def _picture(key: str, title: str, caption: str, figure: Figure) -> Picture:

@@ -111,7 +111,7 @@ def judged(
         n_components=solution.mixture.n_components,
         n_pruned=solution.n_pruned,
         n_hyperparameter_samples=surrogate.n_samples,
-        retrained=solution.retrained,
+        retrained=solution.trained.retrained,
         hyperparameter_variance=_spread(elbo.expected_log_joint.mean_by_sample),
         n_held_out=len(residuals),
         held_out_squares=squares,

@@ -11,9 +11,8 @@ from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
 from sparing.variational.mixture import GaussianMixture
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import INITIAL_COMPONENTS, Phase, Solution, State
+from sparing.vbmc.state import INITIAL_COMPONENTS, Phase, Solution, State, TrainedSurrogate
 from sparing.vbmc.stopping import is_improving
-from sparing.vbmc.training import TrainedSurrogate
 
 
 def fit_posterior(
@@ -44,15 +43,7 @@ def fit_posterior(
         beta, n_draws = variational.beta_lcb, variational.n_comparison_samples
         mixture, n_pruned = variational.pruning.prune(mixture, surrogate, beta, n_draws, generator)
     elbo = evaluate_elbo(mixture, surrogate, variational.n_final_entropy_samples, generator)
-    return Solution(
-        transform=trained.transform,
-        surrogate=surrogate,
-        retrained=trained.retrained,
-        trained_on=trained.trained_on,
-        mixture=mixture,
-        elbo=elbo,
-        n_pruned=n_pruned,
-    )
+    return Solution(trained, mixture, elbo, n_pruned)
 
 
 def n_components(state: State, n_training: int, settings: Settings) -> int:

@@ -15,7 +15,7 @@ from sparing.problem.problem import Problem
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import IterationInfo
+from sparing.vbmc.state import IterationInfo, TrainedSurrogate
 from sparing.vbmc.stopping import StopReason
 
 
@@ -35,6 +35,8 @@ class RunRecord:
     warnings: tuple[str, ...]
     settings: Settings
     seed: int
+    # The last surrogate; None in a file of a release that did not keep it.
+    surrogate: TrainedSurrogate | None = None
 
     @property
     def log_evidence(self) -> float:

@@ -93,16 +93,39 @@ class IterationInfo(Iteration):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """A surrogate and the variational posterior fitted to it, in the same coordinates."""
+class TrainedSurrogate:
+    """A surrogate, its coordinates, and how it came about."""
 
     transform: ParameterTransform
     surrogate: Surrogate
-    retrained: bool  # whether its hyperparameters were trained, or kept from before
     trained_on: tuple[int, ...]  # its evaluations, by their indices
+    retrained: bool  # whether its hyperparameters were trained, or kept from before
+
+    def log_joint(self, x: Array) -> tuple[Array, Array]:
+        """Mean and sd of the log joint at points x (m, D), in the user's coordinates: (m,) each."""
+        u = self.transform.to_working(x)
+        mean, variance = self.surrogate.predict(u)
+        return mean - self.transform.log_jacobian(u), np.sqrt(variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A surrogate and the variational posterior fitted to it, in the same coordinates."""
+
+    trained: TrainedSurrogate
     mixture: GaussianMixture
     elbo: Elbo
     n_pruned: int
+
+    @property
+    def transform(self) -> ParameterTransform:
+        """The coordinates of both."""
+        return self.trained.transform
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The model of the log joint that q was fitted to."""
+        return self.trained.surrogate
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,25 +6,13 @@ psi    hyperparameters        n_gp   hyperparameter samples        n   training 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.training_data import training_set
 from sparing.vbmc.settings import HyperparameterSchedule, Settings
-from sparing.vbmc.state import Iteration, Phase, State
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedSurrogate:
-    """A surrogate, its coordinates, and how it came about (see `state.Solution`)."""
-
-    transform: ParameterTransform
-    surrogate: Surrogate
-    retrained: bool
-    trained_on: tuple[int, ...]
+from sparing.vbmc.state import Iteration, Phase, State, TrainedSurrogate
 
 
 def train_surrogate(
@@ -44,14 +32,14 @@ def train_surrogate(
         previous = state.solution.surrogate
         if not retraining_is_due(state, training.n_points, settings.hyperparameters):
             surrogate = settings.surrogate.condition(training, previous.parameters)
-            return TrainedSurrogate(transform, surrogate, False, trained_on)
+            return TrainedSurrogate(transform, surrogate, trained_on, retrained=False)
     n_samples = None
     if not state.sampling_stopped:
         schedule = settings.hyperparameters
         n_samples = schedule.n_samples(training.n_points, searching=state.searching)
     generator = streams.generator("hyperparameters", state.iteration)
     surrogate = settings.surrogate.train(training, n_samples, generator, previous)
-    return TrainedSurrogate(transform, surrogate, True, trained_on)
+    return TrainedSurrogate(transform, surrogate, trained_on, retrained=True)
 
 
 def retraining_is_due(state: State, n_training: int, schedule: HyperparameterSchedule) -> bool:

@@ -26,6 +26,7 @@ from sparing.results.files.plain import enum_from_plain, from_plain, number_from
 from sparing.results.files.posteriors import PosteriorReader
 from sparing.results.files.result_writer import COORDINATES, FORMAT, VERSION
 from sparing.results.files.stored_problem import read_problem
+from sparing.results.files.surrogates import read_surrogate
 from sparing.results.result import Result
 from sparing.store.files import read_regular_file
 from sparing.vbmc.evidence import Evidence
@@ -72,6 +73,11 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
     (posterior,) = posteriors.posteriors("posterior", 1)
     seed = parts.value("seed", int)
     require(seed >= 0, "its seed is negative")
+    evaluations = read_evaluations(parts.within("evaluations"), problem.dimension)
+    settings = from_plain(metadata.get("settings"), Settings, "settings")
+    surrogate = None
+    if metadata.get("surrogate") is not None:  # version 1 did not keep it
+        surrogate = read_surrogate(parts.within("surrogate"), posteriors, evaluations, settings)
     return Result(
         problem=problem,
         posterior=posterior,
@@ -80,14 +86,15 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
         evidence=from_plain(metadata.get("evidence"), Evidence, "evidence"),
         converged=parts.value("converged", bool),
         stop_reason=enum_from_plain(metadata.get("stop_reason"), StopReason, "stop_reason"),
-        evaluations=read_evaluations(parts.within("evaluations"), problem.dimension),
+        evaluations=evaluations,
         history=tuple(
             IterationInfo(**vars(row), timings=seconds)
             for row, seconds in zip(*read_history(parts.within("history"), posteriors), strict=True)
         ),
         warnings=tuple(parts.strings("warnings")),
-        settings=from_plain(metadata.get("settings"), Settings, "settings"),
+        settings=settings,
         seed=seed,
+        surrogate=surrogate,
     )
 
 

@@ -19,16 +19,17 @@ from sparing.results.files.parts import Arrays, Metadata
 from sparing.results.files.plain import to_plain
 from sparing.results.files.posteriors import PosteriorWriter
 from sparing.results.files.stored_problem import write_problem
+from sparing.results.files.surrogates import write_surrogate
 from sparing.store.checked_json import encode_number
 from sparing.store.files import write_durably
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import IterationInfo
+from sparing.vbmc.state import IterationInfo, TrainedSurrogate
 from sparing.vbmc.stopping import StopReason
 
 FORMAT = "sparing result"
-VERSION = 1
+VERSION = 2
 COORDINATES = {"unbounded": Unbounded, "half bounded": HalfBounded, "bounded": Bounded}
 
 
@@ -59,6 +60,8 @@ class Savable(Protocol):
     def settings(self) -> Settings: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def surrogate(self) -> TrainedSurrogate | None: ...
 
 
 def save_result(result: Savable, path: str | PathLike[str]) -> None:
@@ -81,8 +84,12 @@ def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
     history_arrays, history = write_history(
         result.history, [info.timings for info in result.history], posteriors
     )
+    surrogate_arrays, surrogate = {}, None
+    if result.surrogate is not None:
+        surrogate_arrays, surrogate = write_surrogate(result.surrogate, posteriors)
     arrays = {
         **problem_arrays,
+        **surrogate_arrays,
         **posteriors.rows([result.posterior], "posterior"),
         **posteriors.arrays(dimension),
         "coordinates.centre": transform.centre,
@@ -106,6 +113,7 @@ def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
         "settings": to_plain(result.settings),
         "history": history,
         "evaluations": evaluations,
+        "surrogate": surrogate,
     }
     return arrays, metadata
 

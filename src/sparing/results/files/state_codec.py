@@ -1,19 +1,15 @@
 """The state after an iteration as arrays and JSON, exact to the last bit.
 
-The surrogate is not stored: its hyperparameters and the evaluations it was trained on are, and it
-is conditioned again in the same way as at first. Evaluations, settings and the coordinates without
-whitening come from the run directory and the problem. A state is a cache, so one that another
+Evaluations, settings and the coordinates without whitening come from the run directory and the
+problem. A state is a cache, so one that another
 release wrote is refused: that release may have computed something else.
 
     trimmed                            indices of evaluations left out for good
     base.centre, base.width (D,)       coordinates without whitening, to recognise them
-    solution.parameters (S, p)         what training the surrogate found
-    solution.trained_on                indices of evaluations
-    solution.values (n,)               what they became as training values, to recognise them
     solution.elbo (6,)                 ELBO, its sd, entropy, its sd, E[G], Var[G]
     solution.mean_by_sample, solution.variance_by_sample (S,)
     solution.component_means (S, K), solution.component_covariances (S, K, K)
-and the tables of `posteriors` and `history`.
+and the tables of `posteriors`, `history` and `surrogates`.
 """
 
 from __future__ import annotations
@@ -25,14 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.numerics.blas_threads import one_blas_thread
 from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.history import read_history, write_history
 from sparing.results.files.parts import Arrays, Metadata, Parts, load_errors, require
 from sparing.results.files.plain import enum_from_plain
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
-from sparing.surrogate.training_data import training_set
+from sparing.results.files.surrogates import read_surrogate, write_surrogate
 from sparing.variational.elbo import Elbo, ExpectedLogJoint
 from sparing.variational.mixture import GaussianMixture
 from sparing.vbmc.settings import Settings
@@ -111,10 +106,9 @@ def state_from_parts(
 def _write_solution(solution: Solution, posteriors: PosteriorWriter) -> tuple[Arrays, Metadata]:
     elbo, joint = solution.elbo, solution.elbo.expected_log_joint
     numbers = [elbo.value, elbo.sd, elbo.entropy, elbo.entropy_sd, joint.mean, joint.variance]
+    trained_arrays, trained = write_surrogate(solution.trained, posteriors)
     arrays: Arrays = {
-        "solution.parameters": solution.surrogate.parameters,
-        "solution.trained_on": np.array(solution.trained_on, dtype=np.int64),
-        "solution.values": solution.surrogate.training.values,
+        **trained_arrays,
         "solution.elbo": np.array(numbers, dtype=np.float64),
         "solution.mean_by_sample": joint.mean_by_sample,
         "solution.variance_by_sample": joint.variance_by_sample,
@@ -123,9 +117,8 @@ def _write_solution(solution: Solution, posteriors: PosteriorWriter) -> tuple[Ar
     }
     return arrays, {
         "mixture": posteriors.mixtures.row(solution.mixture),
-        "transform": posteriors.transforms.row(solution.transform),
         "n_pruned": int(solution.n_pruned),
-        "retrained": bool(solution.retrained),
+        "surrogate": trained,
     }
 
 
@@ -138,25 +131,10 @@ def _read_solution(
     if parts.metadata.get("solution") is None:
         return None
     record = parts.within("solution")
-    transform = posteriors.transforms[record.index("transform", len(posteriors.transforms))]
     mixture = posteriors.mixtures[record.index("mixture", len(posteriors.mixtures))]
-    trained_on = tuple(parts.indices("solution.trained_on", None, len(evaluations)))
-    kept = [evaluations[index] for index in trained_on]
-    training = training_set(kept, transform, settings.depths)
-    same = np.array_equal(training.values, parts.floats("solution.values", None))
-    require(same, "it was trained on other evaluations than those in the log")
-    parameters = parts.floats("solution.parameters", None, None)
-    with one_blas_thread():  # as in the run: more threads could round differently
-        surrogate = settings.surrogate.condition(training, parameters)
-    return Solution(
-        transform=transform,
-        surrogate=surrogate,
-        retrained=record.value("retrained", bool),
-        trained_on=trained_on,
-        mixture=mixture,
-        elbo=_read_elbo(parts, len(parameters), mixture),
-        n_pruned=record.value("n_pruned", int),
-    )
+    trained = read_surrogate(record.within("surrogate"), posteriors, evaluations, settings)
+    elbo = _read_elbo(parts, trained.surrogate.n_samples, mixture)
+    return Solution(trained, mixture, elbo, record.value("n_pruned", int))
 
 
 def _read_elbo(parts: Parts, n_samples: int, mixture: GaussianMixture) -> Elbo:

@@ -1,0 +1,50 @@
+"""A trained surrogate in a file: what training found, and the evaluations it was trained on.
+
+It is conditioned again in the same way as at first, to the last bit.
+
+surrogate.parameters (S, p)     what training found
+surrogate.trained_on            indices of evaluations
+surrogate.values (n,)           what they became as training values, to recognise them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparing.numerics.blas_threads import one_blas_thread
+from sparing.problem.evaluation_log import Evaluation
+from sparing.results.files.parts import Arrays, Metadata, Parts, require
+from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
+from sparing.surrogate.training_data import training_set
+from sparing.vbmc.settings import Settings
+from sparing.vbmc.state import TrainedSurrogate
+
+
+def write_surrogate(
+    trained: TrainedSurrogate, posteriors: PosteriorWriter
+) -> tuple[Arrays, Metadata]:
+    """The surrogate as arrays and a JSON object."""
+    arrays: Arrays = {
+        "surrogate.parameters": trained.surrogate.parameters,
+        "surrogate.trained_on": np.array(trained.trained_on, dtype=np.int64),
+        "surrogate.values": trained.surrogate.training.values,
+    }
+    transform = posteriors.transforms.row(trained.transform)
+    return arrays, {"transform": transform, "retrained": bool(trained.retrained)}
+
+
+def read_surrogate(
+    parts: Parts, posteriors: PosteriorReader, evaluations: Sequence[Evaluation], settings: Settings
+) -> TrainedSurrogate:
+    """The surrogate that `write_surrogate` wrote."""
+    transform = posteriors.transforms[parts.index("transform", len(posteriors.transforms))]
+    trained_on = tuple(parts.indices("surrogate.trained_on", None, len(evaluations)))
+    training = training_set([evaluations[i] for i in trained_on], transform, settings.depths)
+    same = np.array_equal(training.values, parts.floats("surrogate.values", None))
+    require(same, "its surrogate was trained on other evaluations than those that are here")
+    parameters = parts.floats("surrogate.parameters", None, None)
+    with one_blas_thread():  # as in the run: more threads could round differently
+        surrogate = settings.surrogate.condition(training, parameters)
+    return TrainedSurrogate(transform, surrogate, trained_on, parts.value("retrained", bool))
