@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sparing.errors import StoreFullError
+from sparing.numerics.json_numbers import encode_number
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
 from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.problem import Problem
@@ -19,7 +20,6 @@ from sparing.results.files.parts import Arrays, Metadata
 from sparing.results.files.plain import to_plain
 from sparing.results.files.posteriors import PosteriorWriter
 from sparing.results.files.stored_problem import write_problem
-from sparing.store.checked_json import encode_number
 from sparing.store.files import write_durably
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.evidence import Evidence
@@ -95,8 +95,8 @@ def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
         "seed": result.seed,
         "converged": bool(result.converged),
         "stop_reason": result.stop_reason.name,
-        "elbo": encode_number(float(result.elbo)),
-        "elbo_sd": encode_number(float(result.elbo_sd)),
+        "elbo": encode_number(result.elbo),
+        "elbo_sd": encode_number(result.elbo_sd),
         "evidence": to_plain(result.evidence),
         "warnings": list(result.warnings),
         "problem": problem,
