@@ -1,7 +1,8 @@
 """Settings and other small dataclasses as readable JSON objects, guided by their annotations.
 
-A field may be a bool, int, float, str, enum (by name), dataclass, None, or a tuple of these.
-Reading builds only the classes that the annotations of the expected class name.
+A field may be a bool, int, float, str, enum (by name), dataclass, None, or a tuple of these. Where
+an annotation names several dataclasses (``A | B``), the member "kind" of the object is the name of
+its class. Reading builds only the classes that the annotations of the expected class name.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import dataclasses
 import enum
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -19,6 +20,7 @@ from sparing.numerics.json_numbers import decode_number, encode_number
 from sparing.results.files.parts import require
 
 T = TypeVar("T")
+KIND = "kind"
 
 
 @functools.cache
@@ -30,25 +32,32 @@ def field_types(owner: type) -> Mapping[str, Any]:
 
 def to_plain(value: object, hint: Any = None) -> Any:
     """A value as JSON types; ``hint`` is its annotation, its own type when None."""
-    hint = type(value) if hint is None else hint
+    kinds = _alternatives(type(value) if hint is None else hint)
     if value is None:
         return None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         types_of = field_types(type(value))
-        return {name: to_plain(getattr(value, name), kind) for name, kind in types_of.items()}
+        members = {name: to_plain(getattr(value, name), kind) for name, kind in types_of.items()}
+        return members if len(kinds) == 1 else _with_kind(members, type(value), kinds)
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, tuple | list):
-        (item_hint, *_) = get_args(_without_none(hint)) or (None,)
+        (item_hint, *_) = get_args(kinds[0]) or (None,)
         return [to_plain(item, item_hint) for item in value]
     if isinstance(value, bool | str):
         return value
     if isinstance(value, Real):
         # 1 in a float field means 1.0, whatever the user typed.
-        if isinstance(value, Integral) and _without_none(hint) is not float:
+        if isinstance(value, Integral) and kinds[0] is not float:
             return int(value)
         return encode_number(float(value))
     raise TypeError(f"{value!r} cannot be written as JSON")
+
+
+def _with_kind(members: dict[str, Any], owner: type, kinds: tuple[Any, ...]) -> dict[str, Any]:
+    if owner not in kinds or KIND in members:
+        raise TypeError(f"a {owner.__name__} cannot be told from other dataclasses in JSON")
+    return {KIND: owner.__name__, **members}
 
 
 def from_plain(value: Any, expected: type[T], where: str) -> T:
@@ -82,8 +91,9 @@ def enum_from_plain(value: Any, expected: type[T], where: str) -> T:
 
 
 def _read(value: Any, hint: Any, where: str) -> Any:
-    if hint is not (inner := _without_none(hint)):
-        return None if value is None else _read(value, inner, where)
+    if (kinds := _alternatives(hint)) != (hint,):
+        optional = type(None) in get_args(hint)
+        return None if optional and value is None else _read_one_of(value, kinds, where)
     if get_origin(hint) is tuple:
         item_hint, _ = get_args(hint)
         require(isinstance(value, list), f"{where} is not a list")
@@ -100,9 +110,21 @@ def _read(value: Any, hint: Any, where: str) -> Any:
     return value
 
 
-def _without_none(hint: Any) -> Any:
-    """X of an annotation X | None; any other annotation as it is."""
+def _read_one_of(value: Any, kinds: Sequence[type[Any]], where: str) -> Any:
+    """The only kind, or that of several dataclasses which the object names."""
+    if len(kinds) == 1:
+        return _read(value, kinds[0], where)
+    require(isinstance(value, dict), f"{where} is not an object")
+    members = dict(value)
+    name = members.pop(KIND, None)
+    named = [kind for kind in kinds if kind.__name__ == name]
+    known = ", ".join(kind.__name__ for kind in kinds)
+    require(len(named) == 1, f"{where}.{KIND} is {name!r:.60}, not one of {known}")
+    return from_plain(members, named[0], where)
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """X and Y of an annotation X | Y | None; of any other, that annotation alone."""
     if get_origin(hint) in (Union, types.UnionType):
-        (inner,) = [kind for kind in get_args(hint) if kind is not type(None)]
-        return inner
-    return hint
+        return tuple(kind for kind in get_args(hint) if kind is not type(None))
+    return (hint,)
