@@ -8,8 +8,9 @@ import numpy as np
 
 from sparing.numerics.json_numbers import encode_number
 from sparing.problem.evaluation_log import Evaluation, Status
-from sparing.store.checked_json import MalformedError, Members, decode, encode
+from sparing.store.checked_json import decode, encode
 from sparing.store.interface import Event, Intent
+from sparing.store.json_members import MalformedError, Members
 
 STATUSES = {status.value: status for status in Status}
 

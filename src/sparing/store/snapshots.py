@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from sparing.errors import StoreError
 from sparing.store import files
-from sparing.store.checked_json import MalformedError, Members, decode, encode, plain
+from sparing.store.checked_json import decode, encode
 from sparing.store.interface import Snapshot
+from sparing.store.json_members import MalformedError, Members, to_json_types
 
 SCHEMA = 1
 KEPT = 2
@@ -40,7 +41,7 @@ def write_snapshot(directory: Path, snapshot: Snapshot, digests: Sequence[int]) 
         "number": int(snapshot.number),
         "events": len(digests) - 1,
         "digest": digests[-1],
-        "metadata": plain(snapshot.metadata),
+        "metadata": to_json_types(snapshot.metadata),
     }
     arrays = {name: np.asarray(array) for name, array in snapshot.arrays.items()}
     for name, array in arrays.items():

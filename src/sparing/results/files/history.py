@@ -14,9 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparing.results.files.parts import Arrays, Metadata, Parts, require
+from sparing.results.files.named_arrays import Arrays, Metadata, NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
 from sparing.results.files.tables import read_rows, write_rows
+from sparing.store.json_members import Members, require
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import Reliability
@@ -39,26 +40,28 @@ def write_history(
     return arrays, {"timings": [list(info.timings) for info in history]}
 
 
-def read_history(parts: Parts, posteriors: PosteriorReader) -> tuple[IterationInfo, ...]:
+def read_history(
+    arrays: NamedArrays, members: Members, posteriors: PosteriorReader
+) -> tuple[IterationInfo, ...]:
     """The rows that `write_history` wrote."""
-    names = parts.value("timings", list)
+    names = members.values("timings")
     n = len(names)
-    has_features = parts.booleans("history.has_features", n)
-    features = iter(read_rows(Reliability, parts, "history.features", sum(has_features), {}))
+    has_features = arrays.booleans("history.has_features", n)
+    features = iter(read_rows(Reliability, arrays, "history.features", sum(has_features), {}))
     others = {
         "features": [next(features) if present else None for present in has_features],
-        "evidence": read_rows(Evidence, parts, "history.evidence", n, {}),
+        "evidence": read_rows(Evidence, arrays, "history.evidence", n, {}),
         "posterior": posteriors.posteriors("history", n),
-        "timings": _read_timings(parts, names),
+        "timings": _read_timings(arrays, names),
     }
-    rows = read_rows(IterationInfo, parts, "history", n, others)
+    rows = read_rows(IterationInfo, arrays, "history", n, others)
     numbers = [info.iteration for info in rows]
     require(numbers == list(range(1, n + 1)), "the iterations are not numbered in order")
     return tuple(rows)
 
 
-def _read_timings(parts: Parts, names: list[object]) -> list[dict[str, float]]:
-    seconds = parts.floats("history.seconds", None).tolist()
+def _read_timings(arrays: NamedArrays, names: list[object]) -> list[dict[str, float]]:
+    seconds = arrays.floats("history.seconds", None).tolist()
     timings, start = [], 0
     for row in names:
         fits = isinstance(row, list) and all(isinstance(name, str) for name in row)

@@ -16,10 +16,10 @@ from sparing.problem.problem import Problem
 from sparing.results.files.archive import pack
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
-from sparing.results.files.parts import Arrays, Metadata
-from sparing.results.files.plain import to_plain
+from sparing.results.files.named_arrays import Arrays, Metadata
 from sparing.results.files.posteriors import PosteriorWriter
 from sparing.results.files.stored_problem import write_problem
+from sparing.store.dataclass_json import dataclass_to_json
 from sparing.store.files import write_durably
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.evidence import Evidence
@@ -97,11 +97,11 @@ def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
         "stop_reason": result.stop_reason.name,
         "elbo": encode_number(result.elbo),
         "elbo_sd": encode_number(result.elbo_sd),
-        "evidence": to_plain(result.evidence),
+        "evidence": dataclass_to_json(result.evidence),
         "warnings": list(result.warnings),
         "problem": problem,
-        "coordinates": [_coordinate_to_plain(g) for g in transform.coordinates],
-        "settings": to_plain(result.settings),
+        "coordinates": [_coordinate_to_json(g) for g in transform.coordinates],
+        "settings": dataclass_to_json(result.settings),
         "history": history,
         "evaluations": evaluations,
     }
@@ -114,5 +114,5 @@ def coordinate_kind(coordinate: Coordinate) -> str:
     return kind
 
 
-def _coordinate_to_plain(coordinate: Coordinate) -> Metadata:
-    return {"kind": coordinate_kind(coordinate), **to_plain(coordinate)}
+def _coordinate_to_json(coordinate: Coordinate) -> Metadata:
+    return {"kind": coordinate_kind(coordinate), **dataclass_to_json(coordinate)}

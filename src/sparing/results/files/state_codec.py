@@ -29,8 +29,10 @@ from sparing.numerics.blas_threads import one_blas_thread
 from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.history import read_history, write_history
-from sparing.results.files.parts import Arrays, Metadata, Parts, load_errors, require
+from sparing.results.files.load_errors import load_errors
+from sparing.results.files.named_arrays import Arrays, Metadata, NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
+from sparing.store.json_members import Members, require
 from sparing.surrogate.gaussian_process import condition
 from sparing.surrogate.training_data import training_set
 from sparing.variational.elbo import Elbo, ExpectedLogJoint
@@ -85,23 +87,25 @@ def state_from_parts(
     least up to the state, ``names`` are the problem's. LoadError when they do not go together.
     """
     with load_errors("the saved state"):
-        parts = Parts(arrays, metadata)
-        parts.expect_format(FORMAT, VERSION)
-        require(parts.value("release", str) == version("sparing"), "another release wrote it")
-        centre, width = parts.floats("base.centre", None), parts.floats("base.width", None)
+        named, members = NamedArrays(arrays), Members(metadata)
+        members.format(FORMAT, VERSION)
+        require(members.text("release") == version("sparing"), "another release wrote it")
+        centre, width = named.floats("base.centre", None), named.floats("base.width", None)
         same = np.array_equal(centre, base.centre) and np.array_equal(width, base.width)
         require(same, "it belongs to other coordinates")
-        posteriors = PosteriorReader(parts, base, names)
-        history = read_history(parts, posteriors)
+        posteriors = PosteriorReader(named, base, names)
+        history = read_history(named, members, posteriors)
         mixtures, transforms = posteriors.mixtures, posteriors.transforms
         return State(
-            transform=transforms[parts.index("transform", len(transforms))],
-            mixture=mixtures[parts.index("mixture", len(mixtures))],
-            solution=_read_solution(parts, posteriors, evaluations, settings),
-            trimmed=frozenset(parts.indices("trimmed", None, len(evaluations))),
-            last_whitening=parts.value("last_whitening", int),
+            transform=transforms[members.index("transform", len(transforms))],
+            mixture=mixtures[members.index("mixture", len(mixtures))],
+            solution=_read_solution(
+                named, members.optional_object("solution"), posteriors, evaluations, settings
+            ),
+            trimmed=frozenset(named.indices("trimmed", None, len(evaluations))),
+            last_whitening=members.integer("last_whitening"),
             history=history,
-            **{name: parts.value(name, bool) for name in FLAGS},
+            **{name: members.flag(name) for name in FLAGS},
         )
 
 
@@ -128,37 +132,38 @@ def _write_solution(solution: Solution, posteriors: PosteriorWriter) -> tuple[Ar
 
 
 def _read_solution(
-    parts: Parts,
+    arrays: NamedArrays,
+    record: Mapping[str, Any] | None,
     posteriors: PosteriorReader,
     evaluations: Sequence[Evaluation],
     settings: Settings,
 ) -> Solution | None:
-    if parts.metadata.get("solution") is None:
+    if record is None:
         return None
-    record = parts.within("solution")
-    transform = posteriors.transforms[record.index("transform", len(posteriors.transforms))]
-    mixture = posteriors.mixtures[record.index("mixture", len(posteriors.mixtures))]
-    trained_on = tuple(parts.indices("solution.trained_on", None, len(evaluations)))
+    members = Members(record)
+    transform = posteriors.transforms[members.index("transform", len(posteriors.transforms))]
+    mixture = posteriors.mixtures[members.index("mixture", len(posteriors.mixtures))]
+    trained_on = tuple(arrays.indices("solution.trained_on", None, len(evaluations)))
     kept = [evaluations[index] for index in trained_on]
     training = training_set(kept, transform, settings.deep_values)
-    same = np.array_equal(training.values, parts.floats("solution.values", None))
+    same = np.array_equal(training.values, arrays.floats("solution.values", None))
     require(same, "it was trained on other evaluations than those in the log")
-    hyperparameters = parts.floats("solution.hyperparameters", None, None)
+    hyperparameters = arrays.floats("solution.hyperparameters", None, None)
     with one_blas_thread():  # as in the run: more threads could round differently
         gp = condition(training, hyperparameters)
-    elbo = _read_elbo(parts, len(hyperparameters), mixture)
-    return Solution(transform, gp, mixture, elbo, record.value("n_pruned", int), trained_on)
+    elbo = _read_elbo(arrays, len(hyperparameters), mixture)
+    return Solution(transform, gp, mixture, elbo, members.integer("n_pruned"), trained_on)
 
 
-def _read_elbo(parts: Parts, n_samples: int, mixture: GaussianMixture) -> Elbo:
+def _read_elbo(arrays: NamedArrays, n_samples: int, mixture: GaussianMixture) -> Elbo:
     K = mixture.n_components
-    value, sd, entropy, entropy_sd, mean, variance = parts.floats("solution.elbo", 6).tolist()
+    value, sd, entropy, entropy_sd, mean, variance = arrays.floats("solution.elbo", 6).tolist()
     joint = ExpectedLogJoint(
         mean,
         variance,
-        parts.floats("solution.mean_by_sample", n_samples),
-        parts.floats("solution.variance_by_sample", n_samples),
-        parts.floats("solution.component_means", n_samples, K),
-        parts.floats("solution.component_covariances", n_samples, K, K),
+        arrays.floats("solution.mean_by_sample", n_samples),
+        arrays.floats("solution.variance_by_sample", n_samples),
+        arrays.floats("solution.component_means", n_samples, K),
+        arrays.floats("solution.component_covariances", n_samples, K, K),
     )
     return Elbo(value, sd, joint, entropy, entropy_sd)

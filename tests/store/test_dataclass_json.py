@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from sparing.errors import LoadError
-from sparing.results.files.plain import from_plain, to_plain
+from sparing.store.dataclass_json import dataclass_from_json, dataclass_to_json
+from sparing.store.json_members import MalformedError
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class HoldsAmbiguous:
 
 
 def through_json(value):
-    return from_plain(json.loads(json.dumps(to_plain(value))), type(value), "it")
+    return dataclass_from_json(json.loads(json.dumps(dataclass_to_json(value))), type(value), "it")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_composed_dataclasses_are_read_as_they_were(value):
 
 
 def test_an_object_names_its_class_only_where_there_are_several():
-    members = to_plain(Composed(several=(Slice(2, 4),), alone_or_none=Slice()))
+    members = dataclass_to_json(Composed(several=(Slice(2, 4),), alone_or_none=Slice()))
     assert members == {
         "search": {"kind": "LowerBound"},
         "several": [{"kind": "Slice", "n_steps": 2, "width": 4.0}],
@@ -91,11 +91,11 @@ def test_an_object_names_its_class_only_where_there_are_several():
     ],
 )
 def test_only_what_the_annotation_names_is_built(members, message):
-    with pytest.raises(LoadError, match=message):
-        from_plain(members, Composed, "it")
+    with pytest.raises(MalformedError, match=message):
+        dataclass_from_json(members, Composed, "it")
 
 
 @pytest.mark.parametrize("value", [Composed(search=Other()), HoldsAmbiguous(Ambiguous())])
 def test_what_could_not_be_read_back_is_not_written(value):
     with pytest.raises(TypeError, match="cannot be told"):
-        to_plain(value)
+        dataclass_to_json(value)

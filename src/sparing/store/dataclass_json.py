@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from sparing.errors import LoadError
-from sparing.numerics.json_numbers import decode_number, encode_number
-from sparing.results.files.parts import require
+from sparing.numerics.json_numbers import encode_number
+from sparing.store.json_members import MalformedError, read_number, require
 
 T = TypeVar("T")
 KIND = "kind"
@@ -30,20 +29,24 @@ def field_types(owner: type) -> Mapping[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(owner)}
 
 
-def to_plain(value: object, hint: Any = None) -> Any:
-    """A value as JSON types; ``hint`` is its annotation, its own type when None."""
-    kinds = _alternatives(type(value) if hint is None else hint)
+def dataclass_to_json(value: object) -> dict[str, Any]:
+    """A dataclass as a JSON object."""
+    return _write(value, type(value))
+
+
+def _write(value: object, hint: Any) -> Any:
+    """A value with this annotation as JSON types."""
+    kinds = _alternatives(hint)
     if value is None:
         return None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         types_of = field_types(type(value))
-        members = {name: to_plain(getattr(value, name), kind) for name, kind in types_of.items()}
+        members = {name: _write(getattr(value, name), kind) for name, kind in types_of.items()}
         return members if len(kinds) == 1 else _with_kind(members, type(value), kinds)
     if isinstance(value, enum.Enum):
         return value.name
-    if isinstance(value, tuple | list):
-        (item_hint, *_) = get_args(kinds[0]) or (None,)
-        return [to_plain(item, item_hint) for item in value]
+    if isinstance(value, tuple | list) and (item_hints := get_args(kinds[0])):
+        return [_write(item, item_hints[0]) for item in value]
     if isinstance(value, bool | str):
         return value
     if isinstance(value, Real):
@@ -60,7 +63,7 @@ def _with_kind(members: dict[str, Any], owner: type, kinds: tuple[Any, ...]) -> 
     return {KIND: owner.__name__, **members}
 
 
-def from_plain(value: Any, expected: type[T], where: str) -> T:
+def dataclass_from_json(value: Any, expected: type[T], where: str) -> T:
     """The dataclass that a JSON object describes; ``where`` names it in errors."""
     require(isinstance(value, dict), f"{where} is not an object")
     known = field_types(expected)
@@ -70,18 +73,10 @@ def from_plain(value: Any, expected: type[T], where: str) -> T:
     try:
         return expected(**arguments)  # a field that is absent takes its default
     except (TypeError, ValueError) as error:
-        raise LoadError(f"{where} is invalid: {error}") from None
+        raise MalformedError(f"{where} is invalid: {error}") from None
 
 
-def number_from_plain(value: Any, where: str) -> float:
-    """The float that `encode_number` wrote."""
-    try:
-        return decode_number(value, where)
-    except ValueError as error:
-        raise LoadError(str(error)) from None
-
-
-def enum_from_plain(value: Any, expected: type[T], where: str) -> T:
+def enum_from_json(value: Any, expected: type[T], where: str) -> T:
     """The member of an enum with this name."""
     assert issubclass(expected, enum.Enum)
     names = expected.__members__
@@ -100,11 +95,11 @@ def _read(value: Any, hint: Any, where: str) -> Any:
         return tuple(_read(item, item_hint, f"{where}[{i}]") for i, item in enumerate(value))
     if dataclasses.is_dataclass(hint):
         assert isinstance(hint, type)
-        return from_plain(value, hint, where)
+        return dataclass_from_json(value, hint, where)
     if issubclass(hint, enum.Enum):
-        return enum_from_plain(value, hint, where)
+        return enum_from_json(value, hint, where)
     if hint is float:
-        return number_from_plain(value, where)
+        return read_number(value, where)
     fits = isinstance(value, hint) and isinstance(value, bool) == (hint is bool)
     require(fits, f"{where} is not of type {hint.__name__}")
     return value
@@ -120,7 +115,7 @@ def _read_one_of(value: Any, kinds: Sequence[type[Any]], where: str) -> Any:
     named = [kind for kind in kinds if kind.__name__ == name]
     known = ", ".join(kind.__name__ for kind in kinds)
     require(len(named) == 1, f"{where}.{KIND} is {name!r:.60}, not one of {known}")
-    return from_plain(members, named[0], where)
+    return dataclass_from_json(members, named[0], where)
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
