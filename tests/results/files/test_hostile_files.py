@@ -10,8 +10,8 @@ import pytest
 
 import sparing
 from sparing.errors import LoadError
-from sparing.results.files.archive import pack, sealed
 from sparing.results.files.result_writer import result_to_parts
+from sparing.store.archive import pack, sealed
 
 
 def load_bytes(content, path):

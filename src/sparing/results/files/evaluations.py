@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparing.problem.evaluation_log import Evaluation, Status
-from sparing.results.files.named_arrays import Arrays, Metadata, NamedArrays
+from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.tables import read_rows, write_rows
+from sparing.store.archive import Arrays, Metadata
 from sparing.store.dataclass_json import enum_from_json
 from sparing.store.json_members import Members, require
 

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparing.results.files.named_arrays import Arrays, Metadata, NamedArrays
+from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
 from sparing.results.files.tables import read_rows, write_rows
+from sparing.store.archive import Arrays, Metadata
 from sparing.store.json_members import Members, require
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.state import IterationInfo

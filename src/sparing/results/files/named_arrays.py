@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 from sparing.numerics.arrays import Array
 from sparing.store.json_members import require
 
-Arrays = dict[str, NDArray[Any]]
-Metadata = dict[str, Any]
-
 
 class NamedArrays:
     """Arrays taken out by name with their types and shapes checked."""

@@ -23,7 +23,8 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform, Whitening
-from sparing.results.files.named_arrays import Arrays, NamedArrays
+from sparing.results.files.named_arrays import NamedArrays
+from sparing.store.archive import Arrays
 from sparing.store.json_members import require
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior

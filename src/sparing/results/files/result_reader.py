@@ -18,7 +18,6 @@ from sparing.errors import LoadError, StoreError
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
-from sparing.results.files.archive import unpack
 from sparing.results.files.evaluations import read_evaluations
 from sparing.results.files.history import read_history
 from sparing.results.files.load_errors import load_errors
@@ -27,6 +26,7 @@ from sparing.results.files.posteriors import PosteriorReader
 from sparing.results.files.result_writer import COORDINATES, FORMAT, VERSION
 from sparing.results.files.stored_problem import read_problem
 from sparing.results.result import Result
+from sparing.store.archive import unpack
 from sparing.store.dataclass_json import dataclass_from_json, enum_from_json
 from sparing.store.files import read_regular_file
 from sparing.store.json_members import Members, require

@@ -13,12 +13,11 @@ from sparing.numerics.json_numbers import encode_number
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
 from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.problem import Problem
-from sparing.results.files.archive import pack
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
-from sparing.results.files.named_arrays import Arrays, Metadata
 from sparing.results.files.posteriors import PosteriorWriter
 from sparing.results.files.stored_problem import write_problem
+from sparing.store.archive import Arrays, Metadata, pack
 from sparing.store.dataclass_json import dataclass_to_json
 from sparing.store.files import write_durably
 from sparing.variational.posterior import Posterior

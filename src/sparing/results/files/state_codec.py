@@ -30,8 +30,9 @@ from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.history import read_history, write_history
 from sparing.results.files.load_errors import load_errors
-from sparing.results.files.named_arrays import Arrays, Metadata, NamedArrays
+from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
+from sparing.store.archive import Arrays, Metadata
 from sparing.store.json_members import Members, require
 from sparing.surrogate.gaussian_process import condition
 from sparing.surrogate.training_data import training_set

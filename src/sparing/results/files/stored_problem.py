@@ -14,7 +14,8 @@ from sparing.numerics.arrays import Array
 from sparing.problem.priors import Prior
 from sparing.problem.problem import Problem
 from sparing.problem.user_values import function_name
-from sparing.results.files.named_arrays import Arrays, Metadata, NamedArrays
+from sparing.results.files.named_arrays import NamedArrays
+from sparing.store.archive import Arrays, Metadata
 from sparing.store.json_members import Members, to_json_types
 
 VECTORS = ("lower", "upper", "plausible_lower", "plausible_upper")

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sparing.results.files.named_arrays import Arrays, NamedArrays
+from sparing.results.files.named_arrays import NamedArrays
+from sparing.store.archive import Arrays
 from sparing.store.dataclass_json import field_types
 from sparing.store.json_members import require
 

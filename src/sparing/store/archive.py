@@ -24,8 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.results.files.named_arrays import Arrays, Metadata
-from sparing.store.json_members import MalformedError, parse_object, require
+from sparing.store.json_members import MalformedError, check_nesting, parse_object, require
+
+Arrays = dict[str, NDArray[Any]]
+Metadata = dict[str, Any]
 
 RECORD = "record.json"
 ARRAY_NAME = re.compile(r"[a-z_]+(?:\.[a-z_]+)*")
@@ -50,6 +52,7 @@ _ZIP_ERRORS = (
 
 def pack(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> bytes:
     """The bytes of an archive; equal content gives equal bytes."""
+    check_nesting(metadata)
     text = json.dumps(metadata, indent=1, allow_nan=False).encode("ascii")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
