@@ -1,18 +1,14 @@
 """``result.save``: a result as one file (format in docs/result-file.md)."""
-# ruff: noqa: D102 (the fields of Savable are documented in Result)
 
 from __future__ import annotations
 
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
 
 from sparing.errors import StoreFullError
 from sparing.numerics.json_numbers import encode_number
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
-from sparing.problem.evaluation_log import Evaluation
-from sparing.problem.problem import Problem
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
 from sparing.results.files.posteriors import PosteriorWriter
@@ -20,47 +16,14 @@ from sparing.results.files.stored_problem import write_problem
 from sparing.store.archive import Arrays, Metadata, pack
 from sparing.store.dataclass_json import dataclass_to_json
 from sparing.store.files import write_durably
-from sparing.variational.posterior import Posterior
-from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import IterationInfo
-from sparing.vbmc.stopping import StopReason
+from sparing.vbmc.run_record import RunRecord
 
 FORMAT = "sparing result"
 VERSION = 1
 COORDINATES = {"unbounded": Unbounded, "half bounded": HalfBounded, "bounded": Bounded}
 
 
-class Savable(Protocol):
-    """The fields of a `Result`, which imports this module and cannot be imported by it."""
-
-    @property
-    def problem(self) -> Problem: ...
-    @property
-    def posterior(self) -> Posterior: ...
-    @property
-    def elbo(self) -> float: ...
-    @property
-    def elbo_sd(self) -> float: ...
-    @property
-    def evidence(self) -> Evidence: ...
-    @property
-    def converged(self) -> bool: ...
-    @property
-    def stop_reason(self) -> StopReason: ...
-    @property
-    def evaluations(self) -> tuple[Evaluation, ...]: ...
-    @property
-    def history(self) -> tuple[IterationInfo, ...]: ...
-    @property
-    def warnings(self) -> tuple[str, ...]: ...
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def seed(self) -> int: ...
-
-
-def save_result(result: Savable, path: str | PathLike[str]) -> None:
+def save_result(result: RunRecord, path: str | PathLike[str]) -> None:
     """Write the file so that it is complete or absent, replacing one that is there."""
     destination = Path(path)
     try:
@@ -70,7 +33,7 @@ def save_result(result: Savable, path: str | PathLike[str]) -> None:
         raise StoreFullError(message) from error
 
 
-def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
+def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
     """The result as named arrays and a JSON object."""
     dimension = result.problem.dimension
     transform = result.posterior.transform
