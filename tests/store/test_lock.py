@@ -235,7 +235,12 @@ def test_closing_ends_the_heartbeat_thread(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", [b"{", b"[]", b'{"pid": "1"}', b"\xff", b"{" * 10**5, b'{"host": 1}', b"text"]
+    "text",
+    [
+        *(b"{", b"[]", b'{"pid": "1"}', b"\xff", b"{" * 10**5, b'{"host": 1}', b"text"),
+        *(other_owner(since="nan"), other_owner(since=1e300)),
+    ],
+    ids=lambda text: repr(text[:20]),
 )
 def test_a_damaged_lock_is_watched_then_taken(tmp_path, monkeypatch, text):
     monkeypatch.setattr(lock_module, "WATCH_SECONDS", 0.02)

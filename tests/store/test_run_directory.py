@@ -72,7 +72,7 @@ def test_reading_needs_no_fingerprint_and_changes_nothing(tmp_path):
     with (tmp_path / JOURNAL).open("ab") as journal:
         journal.write(b'{"torn')
     (tmp_path / "spool" / "3.json").write_bytes(b"damaged")
-    (tmp_path / "snapshots" / "00000001-0000000000000000.npz").write_bytes(b"damaged")
+    (tmp_path / "snapshots" / "00000001.npz").write_bytes(b"damaged")
     before = contents(tmp_path)
     with RunDirectory.open(tmp_path, read_only=True) as store:
         assert len(store.events()) == len(example_events())

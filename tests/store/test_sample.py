@@ -58,12 +58,7 @@ def check(store):
     assert store.fingerprint["settings"] == {"rule": "paper", "budget": 100}
     assert_same_events(store.events(), EVENTS)
     assert list(store.spool.harvest()) == [(5, {"value": -2.5, "status": "ok", "duration": 1.5})]
-    snapshot = store.latest_snapshot()
-    assert snapshot.number == 2
-    assert snapshot.metadata == {"iteration": 2, "elbo": -1.5, "sd": "inf"}
-    expected = np.array([[1.5, -2.5], [math.nan, 0.1]])
-    assert np.array_equal(snapshot.arrays["inputs"], expected, equal_nan=True)
-    assert snapshot.arrays["counts"].tolist() == [3, 4]
+    assert store.latest_snapshot() is None  # only a cache, of an earlier version
     assert store.warnings == ()
 
 

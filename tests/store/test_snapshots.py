@@ -1,12 +1,12 @@
-import hashlib
 import io
+import json
 import zipfile
 
 import numpy as np
 import pytest
 from tests.store.support import JOURNAL, opened, proposal
 
-from sparing.store.checked_json import encode
+from sparing.store.archive import sealed
 
 ARRAYS = {
     "file": np.arange(6.0).reshape(2, 3),  # names that are arguments elsewhere
@@ -14,7 +14,6 @@ ARRAYS = {
     "transposed": np.arange(6).reshape(2, 3).T,
     "scalar": np.array(1 / 3),
     "empty": np.zeros((0, 4)),
-    "text": np.array(["a", "bc"]),
     "special.values": np.array([np.nan, -np.inf, -0.0]),
 }
 
@@ -62,7 +61,9 @@ def test_two_are_kept(tmp_path):
 def test_equal_states_give_equal_files(tmp_path):
     for name in ("a", "b"):
         written(tmp_path / name).close()
-    assert files(tmp_path / "a") == files(tmp_path / "b")
+    first, second = (sorted((tmp_path / name / "snapshots").iterdir()) for name in ("a", "b"))
+    assert [path.name for path in first] == [path.name for path in second]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def test_damage_falls_back_to_the_other_then_to_none(tmp_path):
@@ -118,6 +119,25 @@ def test_deleting_the_folder_is_harmless(tmp_path):
         assert store.latest_snapshot().number == 0
 
 
+@pytest.mark.parametrize("schema", [1, 3])
+def test_a_snapshot_of_another_version_is_no_damage(tmp_path, schema):
+    plant(tmp_path, {"record.json": record(schema=schema)})
+    with opened(tmp_path) as store:
+        assert store.latest_snapshot() is None
+        assert store.warnings == ()
+
+
+def test_snapshots_of_the_first_version_are_removed_with_the_next(tmp_path):
+    written(tmp_path).close()
+    (tmp_path / "snapshots" / "00000002-bb89c22bad207211.npz").write_bytes(b"first version")
+    (tmp_path / "snapshots" / "notes.npz").write_bytes(b"of a person")
+    with opened(tmp_path) as store:
+        assert store.latest_snapshot().number == 3
+        store.write_snapshot(4, {}, {})
+        assert files(tmp_path) == ["00000003.npz", "00000004.npz", "notes.npz"]
+        assert store.warnings == ()
+
+
 def test_leftovers_of_a_killed_writer_are_removed(tmp_path):
     written(tmp_path).close()
     (tmp_path / "snapshots" / ".00000004-ab.npz-1-cd.tmp").write_bytes(b"half")
@@ -128,8 +148,8 @@ def test_leftovers_of_a_killed_writer_are_removed(tmp_path):
 @pytest.mark.parametrize(
     ("name", "array"),
     [
-        ("a", np.array([object()])), ("metadata", np.zeros(1)), ("../a", np.zeros(1)),
-        ("", np.zeros(1)), ("a", np.zeros(1, dtype=[("x", float)])), ("a", np.array([b"x"])),
+        ("a", np.array([object()])), ("../a", np.zeros(1)), ("", np.zeros(1)),
+        ("a", np.zeros(1, dtype=[("x", float)])), ("a", np.array([b"x"])), ("a", np.array(["x"])),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_back_is_not_written(tmp_path, name, array):
@@ -151,12 +171,11 @@ def npy(array, allow_pickle=True):
     return stream.getvalue()
 
 
-HEADER = {"schema": 1, "number": 1, "events": 0, "digest": 0, "metadata": {}}
+HEADER = {"schema": 2, "number": 1, "events": 0, "digest": 0, "metadata": {}}
 
 
-def metadata_member(**changed):
-    text = encode(HEADER | changed)
-    return npy(np.frombuffer(text, dtype=np.uint8))
+def record(**changed):
+    return json.dumps(HEADER | changed)
 
 
 def claimed(header):
@@ -166,24 +185,25 @@ def claimed(header):
 
 
 CRAFTED = {
-    "pickle": {"metadata.npy": metadata_member(), "a.npy": npy(np.array([Bomb()]))},
-    "no metadata": {"a.npy": npy(np.zeros(1))},
-    "metadata of objects": {"metadata.npy": npy(np.array([Bomb()]))},
-    "absolute path": {"metadata.npy": metadata_member(), "/etc/a.npy": npy(np.zeros(1))},
-    "parent path": {"metadata.npy": metadata_member(), "../a.npy": npy(np.zeros(1))},
-    "no array": {"metadata.npy": metadata_member(), "a.npy": b"text"},
-    "huge": {"metadata.npy": metadata_member(), "a.npy": claimed(
+    "pickle": {"record.json": record(), "a.npy": npy(np.array([Bomb()]))},
+    "no record": {"a.npy": npy(np.zeros(1))},
+    "record of objects": {"record.npy": npy(np.array([Bomb()]))},
+    "record that is no object": {"record.json": "[]"},
+    "absolute path": {"record.json": record(), "/etc/a.npy": npy(np.zeros(1))},
+    "parent path": {"record.json": record(), "../a.npy": npy(np.zeros(1))},
+    "no array": {"record.json": record(), "a.npy": b"text"},
+    "huge": {"record.json": record(), "a.npy": claimed(
         "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }")},
-    "negative": {"metadata.npy": metadata_member(), "a.npy": claimed(
+    "negative": {"record.json": record(), "a.npy": claimed(
         "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -1), }")},
-    "expression": {"metadata.npy": metadata_member(), "a.npy": claimed(
+    "expression": {"record.json": record(), "a.npy": claimed(
         "{'descr': '<f8', 'fortran_order': False, 'shape': (exit(),), }")},
-    "schema": {"metadata.npy": metadata_member(schema=2)},
-    "number": {"metadata.npy": metadata_member(number=2)},
-    "events": {"metadata.npy": metadata_member(events=5)},
-    "digest": {"metadata.npy": metadata_member(digest=1)},
-    "types": {"metadata.npy": metadata_member(metadata=[1])},
-    "extra": {"metadata.npy": metadata_member(extra=1)},
+    "schema": {"record.json": record(schema="2")},
+    "number": {"record.json": record(number=2)},
+    "events": {"record.json": record(events=5)},
+    "digest": {"record.json": record(digest=1)},
+    "types": {"record.json": record(metadata=[1])},
+    "extra": {"record.json": record(extra=1)},
 }  # fmt: skip
 
 
@@ -193,10 +213,9 @@ def plant(path, members, compression=zipfile.ZIP_STORED):
     with zipfile.ZipFile(stream, "w", compression) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
-    content = stream.getvalue()
-    digest = hashlib.sha256(content).hexdigest()[:16]
+        archive.comment = b"0" * 64
     opened(path).close()
-    (path / "snapshots" / f"00000001-{digest}.npz").write_bytes(content)
+    (path / "snapshots" / "00000001.npz").write_bytes(sealed(stream.getvalue()[:-64]))
 
 
 @pytest.mark.parametrize("case", CRAFTED)
@@ -209,11 +228,11 @@ def test_a_crafted_snapshot_is_ignored_and_runs_nothing(tmp_path, case):
 
 
 def test_a_compressed_archive_is_ignored(tmp_path):
-    members = {"metadata.npy": metadata_member(), "a.npy": npy(np.zeros(10**5))}
+    members = {"record.json": record(), "a.npy": npy(np.zeros(10**5))}
     plant(tmp_path, members, zipfile.ZIP_DEFLATED)
     assert opened(tmp_path, read_only=True).latest_snapshot() is None
 
 
 def test_the_crafted_snapshots_are_wrong_only_where_they_say(tmp_path):
-    plant(tmp_path, {"metadata.npy": metadata_member(), "a.npy": npy(np.zeros(1))})
+    plant(tmp_path, {"record.json": record(), "a.npy": npy(np.zeros(1))})
     assert opened(tmp_path, read_only=True).latest_snapshot().arrays["a"].tolist() == [0.0]

@@ -24,7 +24,7 @@ from sparing.problem.evaluation_log import Evaluation
 from sparing.results.diagnose import Diagnosis
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
-from sparing.store.checked_json import plain
+from sparing.store.json_members import to_json_types
 
 WIDTH_WITHOUT_TERMINAL = 1000
 INTERVAL = (0.025, 0.5, 0.975)
@@ -62,7 +62,7 @@ def write_json(members: Mapping[str, Any]) -> None:
 
 def json_text(members: Mapping[str, Any]) -> str:
     """The members as JSON for people and machines."""
-    return json.dumps(plain(members), indent=2, allow_nan=False) + "\n"
+    return json.dumps(to_json_types(members), indent=2, allow_nan=False) + "\n"
 
 
 def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -298,7 +298,7 @@ class Inference:
             ),
             settings=settings,
             seed=self.seed,
-            surrogate=None if engine.state.solution is None else engine.state.solution.trained,
+            surrogate=engine.state.trained,
         )
 
     # ------------------------------------------------------------------ durability

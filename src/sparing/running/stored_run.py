@@ -22,14 +22,15 @@ from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.results.files.fingerprint import fingerprint
-from sparing.results.files.parts import Parts, load_errors, require
-from sparing.results.files.plain import from_plain, number_from_plain
+from sparing.results.files.load_errors import load_errors
 from sparing.results.files.result_reader import load
 from sparing.results.files.state_codec import state_from_parts
 from sparing.results.files.stored_problem import VECTORS, StoredLogDensity, StoredPrior
 from sparing.results.result import Result
 from sparing.running.inference import Inference
 from sparing.store import Event, Intent, RunDirectory
+from sparing.store.dataclass_json import dataclass_from_json
+from sparing.store.json_members import Members, read_numbers
 from sparing.store.problem_file import ProblemFile, require_same_problem
 from sparing.store.run_directory import PROBLEM
 from sparing.store.run_group import read_group
@@ -70,32 +71,26 @@ def stored_identity(store: RunDirectory) -> StoredIdentity:
         return _identity(store.fingerprint)
 
 
-def _identity(members: Mapping[str, Any]) -> StoredIdentity:
-    parts = Parts({}, members)
-    names = parts.strings("names")
-    parameters = parts.within("parameters")
+def _identity(stored: Mapping[str, Any]) -> StoredIdentity:
+    members = Members(stored)
+    names = members.texts("names")
+    parameters = Members(members.object("parameters"))
+    by_name = [Members(parameters.object(name)) for name in names]
     vectors = {
-        vector: np.array(
-            [
-                number_from_plain(parameters.value(n, dict).get(vector), f"{n}.{vector}")
-                for n in names
-            ]
-        )
-        for vector in VECTORS
+        vector: np.array([parameter.number(vector) for parameter in by_name]) for vector in VECTORS
     }
-    prior = None
-    if members.get("prior") is not None:
+    prior = members.optional_object("prior")
+    if prior is not None:
         # The support itself is not stored; it holds the bounds, or there would be no problem.
-        prior = StoredPrior(parts.value("prior", dict), vectors["lower"], vectors["upper"])
+        prior = StoredPrior(prior, vectors["lower"], vectors["upper"])
     log_density = StoredLogDensity("only its values are in the run directory")
-    rows = parts.value("starting_points", list)
-    require(all(isinstance(row, list) for row in rows), "'starting_points' holds no points")
-    points = [[number_from_plain(value, "starting_points") for value in row] for row in rows]
+    rows = members.values("starting_points")
+    points = [read_numbers(row, "starting_points") for row in rows]
     return StoredIdentity(
         problem=Problem(log_density, **vectors, names=names, prior=prior),
-        settings=from_plain(members.get("settings"), Settings, "settings"),
+        settings=dataclass_from_json(members.take("settings"), Settings, "settings"),
         starting_points=np.reshape(points, (len(points), len(names))),
-        tag=parts.value("tag", str),
+        tag=members.text("tag"),
     )
 
 

@@ -43,6 +43,8 @@ Event: TypeAlias = Intent | Evaluation
 class Snapshot:
     """A saved state: arrays by name and JSON metadata; ``number`` counts up over a run.
 
+    Arrays are of float64, int64 or bool; their names are of small letters, ``_`` and ``.``.
+
     >>> from sparing.store import Snapshot
     >>> snapshot = Snapshot(number=24, arrays={"weights": np.ones(2)}, metadata={"iteration": 3})
     """

@@ -17,9 +17,10 @@ from pathlib import Path
 from sparing.errors import StoreCorruptError, StoreError
 from sparing.problem.evaluation_log import Evaluation
 from sparing.store import files
-from sparing.store.checked_json import ChecksumError, MalformedError
+from sparing.store.checked_json import ChecksumError
 from sparing.store.interface import Event
 from sparing.store.journal_lines import decode_line, encode_line
+from sparing.store.json_members import MalformedError
 
 
 @dataclass(frozen=True, eq=False)

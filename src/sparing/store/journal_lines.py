@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from sparing.numerics.json_numbers import encode_number
 from sparing.problem.evaluation_log import Evaluation, Status
-from sparing.store.checked_json import MalformedError, Members, decode, encode, encode_number
+from sparing.store.checked_json import decode, encode
 from sparing.store.interface import Event, Intent
+from sparing.store.json_members import MalformedError, Members
 
 STATUSES = {status.value: status for status in Status}
 
@@ -16,7 +18,7 @@ STATUSES = {status.value: status for status in Status}
 def encode_line(sequence: int, event: Event) -> bytes:
     """The line of an event, with its line end."""
     members: dict[str, Any] = {"seq": sequence}
-    x = [encode_number(float(value)) for value in event.x]
+    x = [encode_number(value) for value in event.x]
     if isinstance(event, Intent):
         members |= {"kind": "intent", "identifier": int(event.identifier), "x": x}
     else:
@@ -25,17 +27,17 @@ def encode_line(sequence: int, event: Event) -> bytes:
             "index": int(event.index),
             "identifier": None if event.identifier is None else int(event.identifier),
             "x": x,
-            "value": encode_number(float(event.value)),
+            "value": encode_number(event.value),
             "status": event.status.value,
             "message": event.message,
             "traceback": event.traceback,
-            "duration": encode_number(float(event.duration)),
-            "started": encode_number(float(event.started)),
-            "ended": encode_number(float(event.ended)),
+            "duration": encode_number(event.duration),
+            "started": encode_number(event.started),
+            "ended": encode_number(event.ended),
             "worker": event.worker,
         }
         if event.noise_sd:  # an exact value needs no word about it
-            members["noise_sd"] = encode_number(float(event.noise_sd))
+            members["noise_sd"] = encode_number(event.noise_sd)
     return encode(members) + b"\n"
 
 

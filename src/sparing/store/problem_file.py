@@ -15,7 +15,8 @@ from typing import Any
 
 from sparing.errors import StoreCorruptError, StoreMismatchError
 from sparing.store import files
-from sparing.store.checked_json import MalformedError, Members, decode, encode, plain
+from sparing.store.checked_json import decode, encode
+from sparing.store.json_members import MalformedError, Members, to_json_types
 
 SCHEMA = 1
 ABSENT = object()
@@ -35,7 +36,7 @@ def write_problem_file(path: Path, problem: ProblemFile) -> None:
         "schema": SCHEMA,
         "written_by": f"sparing {version('sparing')}",
         "seed": problem.seed,
-        "fingerprint": plain(problem.fingerprint),
+        "fingerprint": to_json_types(problem.fingerprint),
     }
     files.write_durably(path, encode(members, readable=True) + b"\n")
 
@@ -57,7 +58,7 @@ def read_problem_file(path: Path) -> ProblemFile | None:
 
 def require_same_problem(path: Path, stored: ProblemFile, fingerprint: Mapping[str, Any]) -> None:
     """Refuse to resume a run with another problem."""
-    differences = list(_differences("", stored.fingerprint, plain(fingerprint)))
+    differences = list(_differences("", stored.fingerprint, to_json_types(fingerprint)))
     if differences:
         raise StoreMismatchError(str(path), differences)
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from sparing.errors import SettingsError, StoreCorruptError, StoreError
 from sparing.numerics.random_streams import RandomStreams
 from sparing.store import files
-from sparing.store.checked_json import MalformedError, Members, decode, encode
+from sparing.store.checked_json import decode, encode
+from sparing.store.json_members import MalformedError, Members
 from sparing.store.run_directory import JOURNAL, PROBLEM
 
 GROUP = "runs.json"

@@ -1,72 +1,44 @@
 """Snapshots of a run's state: a cache that may be deleted at any time.
 
-A snapshot is one plain ``.npz`` file (arrays, no pickle) whose member ``metadata`` is a JSON text.
-The file's name carries its number and the start of the SHA-256 of its content. It also records the
-journal it was made from, as a number of lines and their CRC-32, so that it is not used with
-another.
+A snapshot is an archive (`sparing.store.archive`) named by its number. It records the journal it
+was made from, as a number of lines and their CRC-32, so that it is not used with another.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import math
 import re
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from sparing.errors import StoreError
 from sparing.store import files
-from sparing.store.checked_json import MalformedError, Members, decode, encode, plain
+from sparing.store.archive import pack, unpack
 from sparing.store.interface import Snapshot
+from sparing.store.json_members import MalformedError, Members, require, to_json_types
 
-SCHEMA = 1
+SCHEMA = 2
 KEPT = 2
-METADATA = "metadata"
-NAME = re.compile(r"([0-9]{8,18})-([0-9a-f]{16})\.npz")
-ARRAY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
-KINDS = "biufcU"  # booleans, numbers, text: nothing that could hold a Python object
+NAME = re.compile(r"([0-9]{8,18})\.npz")
+ANY_VERSION = "[0-9]*.npz"  # the first had a checksum in its name
 
 
 def write_snapshot(directory: Path, snapshot: Snapshot, digests: Sequence[int]) -> None:
     """Write a snapshot of the state after the journal's last line; remove all but two."""
-    header = {
+    number = int(snapshot.number)
+    record = {
         "schema": SCHEMA,
-        "number": int(snapshot.number),
+        "number": number,
         "events": len(digests) - 1,
         "digest": digests[-1],
-        "metadata": plain(snapshot.metadata),
+        "metadata": to_json_types(snapshot.metadata),
     }
-    arrays = {name: np.asarray(array) for name, array in snapshot.arrays.items()}
-    for name, array in arrays.items():
-        if name == METADATA or not ARRAY_NAME.fullmatch(name) or array.dtype.kind not in KINDS:
-            raise TypeError(f"array {name!r} ({array.dtype}) cannot be kept in a snapshot")
-    text = np.frombuffer(encode(header), dtype=np.uint8)
-    data = _archive({METADATA: text, **arrays})
-    path = directory / f"{header['number']:08d}-{_digest(data)}.npz"
-    files.write_durably(path, data)
+    path = directory / f"{number:08d}.npz"
+    files.write_durably(path, pack(snapshot.arrays, record))
     with files.explained_errors(directory, "clean up"):
-        others = [(number, other) for number, other in _found(directory) if other != path]
-        older = [other for number, other in others if number < header["number"]]
-        for _, other in others:
-            if other not in older[: KEPT - 1]:
+        older = [other for found, other in _found(directory) if found < number]
+        for other in directory.glob(ANY_VERSION):
+            if other not in (path, *older[: KEPT - 1]):
                 other.unlink(missing_ok=True)
-
-
-def _archive(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The bytes of an ``.npz`` file; equal arrays give equal bytes."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            # A ZipInfo without a date is dated 1980; archive.open would use the clock.
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-    return content.getvalue()
 
 
 def latest_snapshot(directory: Path, digests: Sequence[int]) -> tuple[Snapshot | None, list[str]]:
@@ -75,8 +47,9 @@ def latest_snapshot(directory: Path, digests: Sequence[int]) -> tuple[Snapshot |
     for number, path in _found(directory):
         try:
             content = files.read_regular_file(path)
-            if content is not None:
-                return _read(path.name, content, number, digests), warnings
+            snapshot = None if content is None else _read(content, number, digests)
+            if snapshot is not None:
+                return snapshot, warnings
         except (MalformedError, StoreError) as error:
             warnings.append(f"{path} was ignored: {error}")
     return None, warnings
@@ -100,62 +73,16 @@ def _found(directory: Path) -> list[tuple[int, Path]]:
     return sorted(((int(match[1]), path) for match, path in matches if match), reverse=True)
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _read(name: str, content: bytes, number: int, digests: Sequence[int]) -> Snapshot:
-    match = NAME.fullmatch(name)
-    if match is None or match[2] != _digest(content):
-        raise MalformedError("its checksum does not match")
-    arrays = _arrays(content)
-    text = arrays.pop(METADATA, None)
-    if text is None:
-        raise MalformedError("it has no metadata")
-    members = Members(decode(text.tobytes()))
-    schema = members.count("schema")
-    if schema != SCHEMA:
-        raise MalformedError(f"its format is version {schema}, not {SCHEMA}")
-    if members.count("number") != number:
-        raise MalformedError("its number is not the one in its name")
+def _read(content: bytes, number: int, digests: Sequence[int]) -> Snapshot | None:
+    """The snapshot; None when it is of another version of this format."""
+    arrays, record = unpack(content)
+    members = Members(record)
+    if members.count("schema") != SCHEMA:
+        return None
+    require(members.count("number") == number, "its number is not the one in its name")
     events, digest = members.count("events"), members.count("digest")
-    if events >= len(digests) or digests[events] != digest:
-        raise MalformedError("it belongs to another journal")
+    belongs = events < len(digests) and digests[events] == digest
+    require(belongs, "it belongs to another journal")
     metadata = members.object("metadata")
     members.finish()
     return Snapshot(number, arrays, metadata)
-
-
-def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` file; sizes are those of the file, whatever its headers claim."""
-    arrays = {}
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            for item in archive.infolist():
-                name = item.filename.removesuffix(".npy")
-                if item.compress_type != zipfile.ZIP_STORED or item.file_size > len(content):
-                    raise MalformedError("it is compressed")
-                if not ARRAY_NAME.fullmatch(name) or name in arrays:
-                    raise MalformedError(f"it has a member {item.filename!r}")
-                arrays[name] = _array(archive.read(item))
-    except MalformedError:
-        raise
-    # A crafted archive or header can raise nearly anything, and a snapshot is only a cache.
-    except Exception as error:
-        raise MalformedError(f"it is not an archive of arrays ({error})") from error
-    return arrays
-
-
-def _array(data: bytes) -> NDArray[Any]:
-    stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    shape, column_major, dtype = readers[version](stream)
-    values = data[stream.tell() :]
-    if dtype.kind not in KINDS or len(values) != math.prod(shape) * dtype.itemsize:
-        raise MalformedError("it holds something else than arrays of numbers")
-    array = np.ndarray(shape, dtype, buffer=values, order="F" if column_major else "C")
-    return array.copy(order="K")

@@ -13,7 +13,8 @@ from typing import Any
 
 from sparing.errors import StoreError
 from sparing.store import files
-from sparing.store.checked_json import MalformedError, Members, decode, encode, plain
+from sparing.store.checked_json import decode, encode
+from sparing.store.json_members import MalformedError, Members, to_json_types
 
 NAME = re.compile(r"(0|[1-9][0-9]{0,17})\.json")
 
@@ -30,7 +31,7 @@ def write_spooled_outcome(spool_dir: str, identifier: int, record: Mapping[str, 
     >>> list(Spool(Path("spool")).harvest())
     [(7, {'value': -1.5})]
     """
-    content = encode({"identifier": int(identifier), "record": plain(record)})
+    content = encode({"identifier": int(identifier), "record": to_json_types(record)})
     files.write_durably(Path(spool_dir) / f"{int(identifier)}.json", content + b"\n")
 
 

@@ -43,11 +43,11 @@ class Algorithm:
     def n_new_points(self, state: State) -> int:
         """How many evaluations the coming iteration makes before it refits."""
         settings = self.settings
-        if state.solution is None:
+        if state.trained is None:
             return design_size(settings.initial_design.n_points, state.transform.dimension)
         if state.phase is Phase.ADAPTING:
             return 0  # Section 3.5: q adapts first
-        return settings.warm_up.n_points(state.solution.surrogate, settings.n_active)
+        return settings.warm_up.n_points(state.trained.surrogate, settings.n_active)
 
     def propose(
         self, state: State, surrogate: Surrogate, identifier: int, *, pending: bool

@@ -54,7 +54,7 @@ def complete_iteration(
     return State(
         transform=solution.transform,
         mixture=solution.mixture,
-        solution=solution,
+        trained=solution.trained,
         phase=next_phase(state.phase, arrived=arrived),
         sampling_stopped=state.sampling_stopped
         or sampling_brings_little(history, settings.hyperparameters),
@@ -168,8 +168,8 @@ def held_out_residuals(
     state: State, evaluations: Sequence[Evaluation], settings: Settings
 ) -> Array:
     """Residuals of the held-out draws that came in since the last surrogate was trained: (m,)."""
-    solution = state.solution
-    if solution is None or state.searching or settings.warm_up.must_climb(solution.surrogate):
+    trained = state.trained
+    if trained is None or state.searching or settings.warm_up.must_climb(trained.surrogate):
         return np.empty(0)  # other rules chose the points
     seen, rules = state.history[-1].n_evaluations, settings.rules
     draws = [
@@ -182,7 +182,7 @@ def held_out_residuals(
     ]
     if not draws:
         return np.empty(0)
-    surrogate = solution.surrogate
+    surrogate = trained.surrogate
     inputs, values = joining_values(draws, state.transform, surrogate.training)
     return standardised_residuals(surrogate, inputs, values, known_noise_variance(draws))
 

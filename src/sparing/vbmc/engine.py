@@ -225,10 +225,10 @@ class Engine:
 
     def _refresh_surrogate(self) -> None:
         """The surrogate new points are chosen with: the last one, wary of what failed."""
-        if self.state.solution is None:
+        if self.state.trained is None:
             return
         with self._timed("active sampling"):
-            surrogate = self.state.solution.surrogate
+            surrogate = self.state.trained.surrogate
             for entry in self.log.unusable():
                 surrogate = self._fantasised(surrogate, entry.x)
             self._live_surrogate = surrogate

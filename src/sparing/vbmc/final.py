@@ -55,16 +55,14 @@ def final_solution(
 
 def richer_fit(state: State, settings: Settings, streams: RandomStreams) -> FinalSolution | None:
     """A fit to the last surrogate with many components, or None where it is not asked for."""
-    solution = state.solution
-    if solution is None:
+    n_components = settings.final_fit.n_final(state.mixture.n_components)
+    if state.trained is None or n_components is None:
         return None
-    n_components = settings.final_fit.n_final(solution.mixture.n_components)
-    if n_components is None:
-        return None
+    surrogate = state.trained.surrogate
     generator = streams.generator("final fit", state.iteration)
     fitted = fit(
-        solution.mixture,
-        solution.surrogate,
+        state.mixture,
+        surrogate,
         n_components=n_components,
         settings=settings.variational,
         searching=False,
@@ -72,9 +70,9 @@ def richer_fit(state: State, settings: Settings, streams: RandomStreams) -> Fina
         generator=generator,
     )
     n_draws = settings.variational.n_final_entropy_samples
-    elbo = evaluate_elbo(fitted, solution.surrogate, n_draws, generator)
+    elbo = evaluate_elbo(fitted, surrogate, n_draws, generator)
     evidence, corrected = settings.evidence.estimate(
-        fitted, solution.surrogate, elbo, track_record(state.history), generator
+        fitted, surrogate, elbo, track_record(state.history), generator
     )
     posterior = Posterior(corrected, state.transform, state.history[-1].posterior.names)
     return FinalSolution(posterior, elbo.value, elbo.sd, evidence)

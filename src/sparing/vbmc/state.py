@@ -134,7 +134,7 @@ class State:
 
     transform: ParameterTransform
     mixture: GaussianMixture
-    solution: Solution | None  # of the last iteration; None before the first
+    trained: TrainedSurrogate | None  # of the last iteration; None before the first
     phase: Phase
     sampling_stopped: bool  # StopSampling of Algorithm 1
     trimmed: frozenset[int]  # evaluations left out of the training set for good
@@ -167,7 +167,7 @@ def initial_state(transform: ParameterTransform, starting_points: Array) -> Stat
     return State(
         transform=transform,
         mixture=mixture,
-        solution=None,
+        trained=None,
         phase=Phase.SEARCHING,
         sampling_stopped=False,
         trimmed=frozenset(),

@@ -28,8 +28,8 @@ def train_surrogate(
     training = training_set(kept, transform, settings.depths)
     # Hyperparameters are about one coordinate system: in another they mean nothing.
     previous = None
-    if state.solution is not None and transform.number == state.transform.number:
-        previous = state.solution.surrogate
+    if state.trained is not None and transform.number == state.transform.number:
+        previous = state.trained.surrogate
         if not retraining_is_due(state, training.n_points, settings.hyperparameters):
             surrogate = settings.surrogate.condition(training, previous.parameters)
             return TrainedSurrogate(transform, surrogate, trained_on, retrained=False)

@@ -10,8 +10,8 @@ import pytest
 
 import sparing
 from sparing.errors import LoadError
-from sparing.results.files.archive import pack, sealed
 from sparing.results.files.result_writer import result_to_parts
+from sparing.store.archive import pack, sealed
 
 
 def load_bytes(content, path):
@@ -149,12 +149,12 @@ def test_a_compressed_bomb_is_refused_before_it_is_unpacked(members, tmp_path):
         (b'{"format": NaN}', "NaN"),
         (b'{"format": "x", "format": "y"}', "twice"),
         (b'{"format": "sparing state"}', "not a sparing result"),
-        (b'{"format": "sparing result"}', "'version' is missing"),
+        (b'{"format": "sparing result"}', "it has no 'version'"),
         (b'{"format": "sparing result", "version": 2}', "newer release"),
         (b'{"format": "sparing result", "version": 0}', "no version 0"),
-        (b'{"format": "sparing result", "version": true}', "not of type int"),
+        (b'{"format": "sparing result", "version": true}', "not an integer"),
         (b'{"format": "sparing result", "version": ' + b"9" * 5000 + b"}", "JSON"),
-        (b'{"format": "sparing result", "version": 1}', "'problem' is missing"),
+        (b'{"format": "sparing result", "version": 1}', "it has no 'problem'"),
         (b"\xff\xfe", "JSON"),
     ],
 )
@@ -183,7 +183,7 @@ def change(metadata, path, value):
         (["settings", "surrogate", "hpd_fraction"], 7.0, "settings.surrogate is invalid"),
         (["settings", "acquisition", "rules"], "UNCERTAINTY", "not a list"),
         (["settings", "acquisition", "rules"], [None], "not one of"),
-        (["settings", "stopping", "tolerance_sd"], "1e3", "no number"),
+        (["settings", "stopping", "tolerance_sd"], "1e3", "must be a number"),
         (["stop_reason"], "os.system", "not one of STABLE"),
         (["problem", "names"], ["rate", "rate", "shift"], "inconsistent"),
         (["problem", "names"], ["rate"], "shape"),
@@ -193,7 +193,7 @@ def change(metadata, path, value):
         (["evidence"], None, "not an object"),
         (["evidence"], {}, "evidence is invalid"),
         (["seed"], -1, "negative"),
-        (["seed"], "1", "not of type int"),
+        (["seed"], "1", "not an integer"),
         (["evaluations", "status", 0], "GREAT", "not one of OK"),
         (["elbo"], 10**400, "double precision"),
     ],

@@ -10,9 +10,9 @@ from tests.results.files.support import assert_same
 import sparing
 from sparing.errors import ProblemError, StoreError, TargetError
 from sparing.problem.priors import Prior
-from sparing.results.files.archive import pack, unpack
 from sparing.results.files.result_reader import result_from_parts
 from sparing.results.files.result_writer import result_to_parts
+from sparing.store.archive import pack, unpack
 
 RESULTS = ["mixed_result", "tilted_result"]
 

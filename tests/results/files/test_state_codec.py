@@ -154,7 +154,7 @@ def test_a_state_goes_with_its_own_log_and_coordinates_only(saved):
         ({"version": 2}, "newer release"),
         ({"release": "0.0.1"}, "another release"),
         ({"transform": -1}, "points at nothing"),
-        ({"warm_up": 1}, "not of type bool"),
+        ({"warm_up": 1}, "not true or false"),
         ({"timings": [["a"]]}, "shape"),
     ],
 )

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparing.problem.evaluation_log import Evaluation, Status
-from sparing.results.files.parts import Arrays, Metadata, Parts, require
-from sparing.results.files.plain import enum_from_plain
+from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.tables import read_rows, write_rows
+from sparing.store.archive import Arrays, Metadata
+from sparing.store.dataclass_json import enum_from_json
+from sparing.store.json_members import Members, require
 
 TEXTS = ("message", "traceback", "worker")
 NOBODY = -1
@@ -31,17 +33,19 @@ def write_evaluations(evaluations: Sequence[Evaluation], dimension: int) -> tupl
     return arrays, {"status": [entry.status.name for entry in evaluations], **texts}
 
 
-def read_evaluations(parts: Parts, dimension: int) -> tuple[Evaluation, ...]:
+def read_evaluations(
+    arrays: NamedArrays, members: Members, dimension: int
+) -> tuple[Evaluation, ...]:
     """The evaluations that `write_evaluations` wrote."""
-    names = parts.strings("status")
+    names = members.texts("status")
     n = len(names)
-    identifiers = parts.integers("evaluations.identifier", n)
+    identifiers = arrays.integers("evaluations.identifier", n)
     others = {
-        "x": list(parts.floats("evaluations.x", n, dimension)),
-        "status": [enum_from_plain(name, Status, "status") for name in names],
+        "x": list(arrays.floats("evaluations.x", n, dimension)),
+        "status": [enum_from_json(name, Status, "status") for name in names],
         "identifier": [None if i == NOBODY else i for i in identifiers],
-        **{name: parts.strings(name, n) for name in TEXTS},
+        **{name: members.texts(name, n) for name in TEXTS},
     }
-    rows = read_rows(Evaluation, parts, "evaluations", n, others)
+    rows = read_rows(Evaluation, arrays, "evaluations", n, others)
     require([row.index for row in rows] == list(range(n)), "evaluations are not in order")
     return tuple(rows)

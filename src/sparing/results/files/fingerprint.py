@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from sparing.numerics.arrays import Array
+from sparing.numerics.json_numbers import encode_number
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
-from sparing.results.files.plain import to_plain
 from sparing.results.files.result_writer import coordinate_kind
 from sparing.results.files.stored_problem import VECTORS, prior_description
-from sparing.store.checked_json import encode_number
+from sparing.store.dataclass_json import dataclass_to_json
 from sparing.vbmc.settings import Settings
 
 WITHOUT_EFFECT = ("evaluations_per_dimension",)  # the default of max_evaluations, nothing else
@@ -35,12 +35,12 @@ def fingerprint(
     transform = ParameterTransform.from_problem(problem, settings.bounded_map)
     parameters = {
         name: {
-            **{vector: encode_number(float(getattr(problem, vector)[i])) for vector in VECTORS},
+            **{vector: encode_number(getattr(problem, vector)[i]) for vector in VECTORS},
             "coordinate": coordinate_kind(transform.coordinates[i]),
         }
         for i, name in enumerate(problem.names)
     }
-    algorithm = to_plain(settings)
+    algorithm = dataclass_to_json(settings)
     for name in WITHOUT_EFFECT:
         del algorithm[name]
     points = [] if starting_points is None else starting_points.tolist()

@@ -14,9 +14,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sparing.results.files.parts import Arrays, Metadata, Parts, require
+from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
 from sparing.results.files.tables import read_rows, write_rows
+from sparing.store.archive import Arrays, Metadata
+from sparing.store.json_members import Members, require
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.state import Iteration
 from sparing.vbmc.stopping import Reliability
@@ -42,26 +44,26 @@ def write_history(
 
 
 def read_history(
-    parts: Parts, posteriors: PosteriorReader
+    arrays: NamedArrays, members: Members, posteriors: PosteriorReader
 ) -> tuple[tuple[Iteration, ...], list[Mapping[str, float]]]:
     """The rows and the timings that `write_history` wrote."""
-    names = parts.value("timings", list)
+    names = members.values("timings")
     n = len(names)
-    has_features = parts.booleans("history.has_features", n)
-    features = iter(read_rows(Reliability, parts, "history.features", sum(has_features), {}))
+    has_features = arrays.booleans("history.has_features", n)
+    features = iter(read_rows(Reliability, arrays, "history.features", sum(has_features), {}))
     others = {
         "features": [next(features) if present else None for present in has_features],
-        "evidence": read_rows(Evidence, parts, "history.evidence", n, {}),
+        "evidence": read_rows(Evidence, arrays, "history.evidence", n, {}),
         "posterior": posteriors.posteriors("history", n),
     }
-    rows = read_rows(Iteration, parts, "history", n, others)
+    rows = read_rows(Iteration, arrays, "history", n, others)
     numbers = [info.iteration for info in rows]
     require(numbers == list(range(1, n + 1)), "the iterations are not numbered in order")
-    return tuple(rows), _read_timings(parts, names)
+    return tuple(rows), _read_timings(arrays, names)
 
 
-def _read_timings(parts: Parts, names: list[object]) -> list[Mapping[str, float]]:
-    seconds = parts.floats("history.seconds", None).tolist()
+def _read_timings(arrays: NamedArrays, names: list[object]) -> list[Mapping[str, float]]:
+    seconds = arrays.floats("history.seconds", None).tolist()
     timings: list[Mapping[str, float]] = []
     start = 0
     for row in names:

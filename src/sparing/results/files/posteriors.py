@@ -23,7 +23,9 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform, Whitening
-from sparing.results.files.parts import Arrays, Parts, require
+from sparing.results.files.named_arrays import NamedArrays
+from sparing.store.archive import Arrays
+from sparing.store.json_members import require
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
 
@@ -74,16 +76,18 @@ class PosteriorWriter:
 class PosteriorReader:
     """The mixtures and transforms of a record."""
 
-    def __init__(self, parts: Parts, base: ParameterTransform, names: tuple[str, ...]) -> None:
-        self._parts = parts
+    def __init__(
+        self, arrays: NamedArrays, base: ParameterTransform, names: tuple[str, ...]
+    ) -> None:
+        self._arrays = arrays
         self._names = names
-        self.mixtures = _read_mixtures(parts, base.dimension)
-        self.transforms = _read_transforms(parts, base)
+        self.mixtures = _read_mixtures(arrays, base.dimension)
+        self.transforms = _read_transforms(arrays, base)
 
     def posteriors(self, prefix: str, n: int) -> list[Posterior]:
         """The n posteriors written by `PosteriorWriter.rows`."""
-        mixtures = self._parts.indices(f"{prefix}.mixture", n, len(self.mixtures))
-        transforms = self._parts.indices(f"{prefix}.transform", n, len(self.transforms))
+        mixtures = self._arrays.indices(f"{prefix}.mixture", n, len(self.mixtures))
+        transforms = self._arrays.indices(f"{prefix}.transform", n, len(self.transforms))
         return [
             Posterior(self.mixtures[i], self.transforms[j], self._names)
             for i, j in zip(mixtures, transforms, strict=True)
@@ -101,13 +105,13 @@ def _write_mixtures(mixtures: Sequence[GaussianMixture], dimension: int) -> Arra
     }
 
 
-def _read_mixtures(parts: Parts, dimension: int) -> list[GaussianMixture]:
-    counts = parts.integers("mixtures.n_components", None)
-    weights = parts.floats("mixtures.weights", None)
+def _read_mixtures(arrays: NamedArrays, dimension: int) -> list[GaussianMixture]:
+    counts = arrays.integers("mixtures.n_components", None)
+    weights = arrays.floats("mixtures.weights", None)
     total = len(weights)
-    means = parts.floats("mixtures.means", total, dimension)
-    scales = parts.floats("mixtures.scales", total)
-    lengths = parts.floats("mixtures.lengths", len(counts), dimension)
+    means = arrays.floats("mixtures.means", total, dimension)
+    scales = arrays.floats("mixtures.scales", total)
+    lengths = arrays.floats("mixtures.lengths", len(counts), dimension)
     require(all(k > 0 for k in counts) and sum(counts) == total, "mixtures have wrong sizes")
     mixtures, start = [], 0
     for k, length in zip(counts, lengths, strict=True):
@@ -138,16 +142,16 @@ def _write_whitenings(whitenings: Sequence[Whitening], dimension: int) -> Arrays
     }
 
 
-def _read_transforms(parts: Parts, base: ParameterTransform) -> list[ParameterTransform]:
+def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[ParameterTransform]:
     """The base itself where there is no whitening, else the base with its whitening."""
     dimension = base.dimension
-    whitened = parts.booleans("transforms.whitened", None)
+    whitened = arrays.booleans("transforms.whitened", None)
     n = sum(whitened)
-    matrices = parts.floats("transforms.matrix", n, dimension, dimension)
-    inverses = parts.floats("transforms.inverse", n, dimension, dimension)
-    centres = parts.floats("transforms.centre", n, dimension)
-    log_determinants = parts.floats("transforms.log_determinant", n)
-    column_major = parts.booleans("transforms.column_major", n)
+    matrices = arrays.floats("transforms.matrix", n, dimension, dimension)
+    inverses = arrays.floats("transforms.inverse", n, dimension, dimension)
+    centres = arrays.floats("transforms.centre", n, dimension)
+    log_determinants = arrays.floats("transforms.log_determinant", n)
+    column_major = arrays.booleans("transforms.column_major", n)
     finite = all(np.isfinite(a).all() for a in (matrices, inverses, centres, log_determinants))
     require(finite, "a whitening is not finite")
     remaining = iter(range(n))

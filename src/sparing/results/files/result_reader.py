@@ -18,17 +18,19 @@ from sparing.errors import LoadError, StoreError
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
-from sparing.results.files.archive import unpack
 from sparing.results.files.evaluations import read_evaluations
 from sparing.results.files.history import read_history
-from sparing.results.files.parts import Parts, load_errors, require
-from sparing.results.files.plain import enum_from_plain, from_plain, number_from_plain
+from sparing.results.files.load_errors import load_errors
+from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader
 from sparing.results.files.result_writer import COORDINATES, FORMAT, VERSION
 from sparing.results.files.stored_problem import read_problem
 from sparing.results.files.surrogates import read_surrogate
 from sparing.results.result import Result
+from sparing.store.archive import unpack
+from sparing.store.dataclass_json import dataclass_from_json, enum_from_json
 from sparing.store.files import read_regular_file
+from sparing.store.json_members import Members, require
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
@@ -65,58 +67,59 @@ def _content(path: Path) -> bytes:
 
 def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> Result:
     """The result that `result_to_parts` took apart."""
-    parts = Parts(arrays, metadata)
-    parts.expect_format(FORMAT, VERSION)
-    problem = read_problem(parts.within("problem"))
-    base = _read_coordinates(parts, problem)
-    posteriors = PosteriorReader(parts, base, problem.names)
+    named, members = NamedArrays(arrays), Members(metadata)
+    members.format(FORMAT, VERSION)
+    problem = read_problem(named, Members(members.object("problem")))
+    base = _read_coordinates(named, members.values("coordinates"), problem)
+    posteriors = PosteriorReader(named, base, problem.names)
     (posterior,) = posteriors.posteriors("posterior", 1)
-    seed = parts.value("seed", int)
-    require(seed >= 0, "its seed is negative")
-    evaluations = read_evaluations(parts.within("evaluations"), problem.dimension)
-    settings = from_plain(metadata.get("settings"), Settings, "settings")
+    evaluations = read_evaluations(named, Members(members.object("evaluations")), problem.dimension)
+    settings = dataclass_from_json(members.take("settings"), Settings, "settings")
+    history, timings = read_history(named, Members(members.object("history")), posteriors)
     surrogate = None
     if metadata.get("surrogate") is not None:  # version 1 did not keep it
-        surrogate = read_surrogate(parts.within("surrogate"), posteriors, evaluations, settings)
+        kept = Members(members.object("surrogate"))
+        surrogate = read_surrogate(named, kept, posteriors, evaluations, settings)
     return Result(
         problem=problem,
         posterior=posterior,
-        elbo=number_from_plain(metadata.get("elbo"), "elbo"),
-        elbo_sd=number_from_plain(metadata.get("elbo_sd"), "elbo_sd"),
-        evidence=from_plain(metadata.get("evidence"), Evidence, "evidence"),
-        converged=parts.value("converged", bool),
-        stop_reason=enum_from_plain(metadata.get("stop_reason"), StopReason, "stop_reason"),
+        elbo=members.number("elbo"),
+        elbo_sd=members.number("elbo_sd"),
+        evidence=dataclass_from_json(members.take("evidence"), Evidence, "evidence"),
+        converged=members.flag("converged"),
+        stop_reason=enum_from_json(members.take("stop_reason"), StopReason, "stop_reason"),
         evaluations=evaluations,
         history=tuple(
             IterationInfo(**vars(row), timings=seconds)
-            for row, seconds in zip(*read_history(parts.within("history"), posteriors), strict=True)
+            for row, seconds in zip(history, timings, strict=True)
         ),
-        warnings=tuple(parts.strings("warnings")),
+        warnings=tuple(members.texts("warnings")),
         settings=settings,
-        seed=seed,
+        seed=members.seed("seed"),
         surrogate=surrogate,
     )
 
 
-def _read_coordinates(parts: Parts, problem: Problem) -> ParameterTransform:
+def _read_coordinates(
+    arrays: NamedArrays, records: list[Any], problem: Problem
+) -> ParameterTransform:
     """The coordinates without whitening, as they were: rules for choosing them may change."""
     dimension = problem.dimension
-    centre = parts.floats("coordinates.centre", dimension)
-    width = parts.floats("coordinates.width", dimension)
+    centre = arrays.floats("coordinates.centre", dimension)
+    width = arrays.floats("coordinates.width", dimension)
     fits = np.isfinite(centre).all() and np.isfinite(width).all() and (width > 0.0).all()
     require(bool(fits), "its coordinates have no finite centre and positive width")
-    records = parts.value("coordinates", list)
     require(len(records) == dimension, "there are more or fewer coordinates than parameters")
-    coordinates = tuple(_coordinate_from_plain(record) for record in records)
+    coordinates = tuple(_coordinate_from_json(record) for record in records)
     return ParameterTransform(coordinates, problem.lower, problem.upper, centre, width)
 
 
-def _coordinate_from_plain(record: Any) -> Coordinate:
+def _coordinate_from_json(record: Any) -> Coordinate:
     require(isinstance(record, dict), "a coordinate is not an object")
     fields = {name: value for name, value in record.items() if name != "kind"}
     kind = record.get("kind")
     require(isinstance(kind, str) and kind in COORDINATES, f"there is no coordinate {kind!r}")
-    coordinate = from_plain(fields, COORDINATES[kind], "coordinate")
+    coordinate = dataclass_from_json(fields, COORDINATES[kind], "coordinate")
     numbers = [value for value in vars(coordinate).values() if isinstance(value, float)]
     fits = bool(np.isfinite(numbers).all())
     if isinstance(coordinate, HalfBounded):

@@ -1,70 +1,30 @@
 """``result.save``: a result as one file (format in docs/result-file.md)."""
-# ruff: noqa: D102 (the fields of Savable are documented in Result)
 
 from __future__ import annotations
 
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
 
 from sparing.errors import StoreFullError
+from sparing.numerics.json_numbers import encode_number
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
-from sparing.problem.evaluation_log import Evaluation
-from sparing.problem.problem import Problem
-from sparing.results.files.archive import pack
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
-from sparing.results.files.parts import Arrays, Metadata
-from sparing.results.files.plain import to_plain
 from sparing.results.files.posteriors import PosteriorWriter
 from sparing.results.files.stored_problem import write_problem
 from sparing.results.files.surrogates import write_surrogate
-from sparing.store.checked_json import encode_number
+from sparing.store.archive import Arrays, Metadata, pack
+from sparing.store.dataclass_json import dataclass_to_json
 from sparing.store.files import write_durably
-from sparing.variational.posterior import Posterior
-from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import IterationInfo, TrainedSurrogate
-from sparing.vbmc.stopping import StopReason
+from sparing.vbmc.run_record import RunRecord
 
 FORMAT = "sparing result"
 VERSION = 2
 COORDINATES = {"unbounded": Unbounded, "half bounded": HalfBounded, "bounded": Bounded}
 
 
-class Savable(Protocol):
-    """The fields of a `Result`, which imports this module and cannot be imported by it."""
-
-    @property
-    def problem(self) -> Problem: ...
-    @property
-    def posterior(self) -> Posterior: ...
-    @property
-    def elbo(self) -> float: ...
-    @property
-    def elbo_sd(self) -> float: ...
-    @property
-    def evidence(self) -> Evidence: ...
-    @property
-    def converged(self) -> bool: ...
-    @property
-    def stop_reason(self) -> StopReason: ...
-    @property
-    def evaluations(self) -> tuple[Evaluation, ...]: ...
-    @property
-    def history(self) -> tuple[IterationInfo, ...]: ...
-    @property
-    def warnings(self) -> tuple[str, ...]: ...
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def surrogate(self) -> TrainedSurrogate | None: ...
-
-
-def save_result(result: Savable, path: str | PathLike[str]) -> None:
+def save_result(result: RunRecord, path: str | PathLike[str]) -> None:
     """Write the file so that it is complete or absent, replacing one that is there."""
     destination = Path(path)
     try:
@@ -74,7 +34,7 @@ def save_result(result: Savable, path: str | PathLike[str]) -> None:
         raise StoreFullError(message) from error
 
 
-def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
+def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
     """The result as named arrays and a JSON object."""
     dimension = result.problem.dimension
     transform = result.posterior.transform
@@ -104,13 +64,13 @@ def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
         "seed": result.seed,
         "converged": bool(result.converged),
         "stop_reason": result.stop_reason.name,
-        "elbo": encode_number(float(result.elbo)),
-        "elbo_sd": encode_number(float(result.elbo_sd)),
-        "evidence": to_plain(result.evidence),
+        "elbo": encode_number(result.elbo),
+        "elbo_sd": encode_number(result.elbo_sd),
+        "evidence": dataclass_to_json(result.evidence),
         "warnings": list(result.warnings),
         "problem": problem,
-        "coordinates": [_coordinate_to_plain(g) for g in transform.coordinates],
-        "settings": to_plain(result.settings),
+        "coordinates": [_coordinate_to_json(g) for g in transform.coordinates],
+        "settings": dataclass_to_json(result.settings),
         "history": history,
         "evaluations": evaluations,
         "surrogate": surrogate,
@@ -124,5 +84,5 @@ def coordinate_kind(coordinate: Coordinate) -> str:
     return kind
 
 
-def _coordinate_to_plain(coordinate: Coordinate) -> Metadata:
-    return {"kind": coordinate_kind(coordinate), **to_plain(coordinate)}
+def _coordinate_to_json(coordinate: Coordinate) -> Metadata:
+    return {"kind": coordinate_kind(coordinate), **dataclass_to_json(coordinate)}

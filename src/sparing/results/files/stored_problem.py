@@ -14,8 +14,9 @@ from sparing.numerics.arrays import Array
 from sparing.problem.priors import Prior
 from sparing.problem.problem import Problem
 from sparing.problem.user_values import function_name
-from sparing.results.files.parts import Arrays, Metadata, Parts
-from sparing.store.checked_json import plain
+from sparing.results.files.named_arrays import NamedArrays
+from sparing.store.archive import Arrays, Metadata
+from sparing.store.json_members import Members, to_json_types
 
 VECTORS = ("lower", "upper", "plausible_lower", "plausible_upper")
 
@@ -76,15 +77,15 @@ def write_problem(problem: Problem) -> tuple[Arrays, Metadata]:
     return arrays, metadata
 
 
-def read_problem(parts: Parts) -> Problem:
+def read_problem(arrays: NamedArrays, members: Members) -> Problem:
     """The problem, with functions that say that they were not stored."""
-    names = parts.strings("names")
-    prior = None
-    if parts.metadata.get("prior") is not None:
-        support = [parts.floats(f"problem.prior_{end}", len(names)) for end in ("lower", "upper")]
-        prior = StoredPrior(parts.value("prior", dict), *support)
-    vectors = {name: parts.floats(f"problem.{name}", len(names)) for name in VECTORS}
-    log_density = StoredLogDensity(parts.value("log_density", str))
+    names = members.texts("names")
+    prior = members.optional_object("prior")
+    if prior is not None:
+        support = [arrays.floats(f"problem.prior_{end}", len(names)) for end in ("lower", "upper")]
+        prior = StoredPrior(prior, *support)
+    vectors = {name: arrays.floats(f"problem.{name}", len(names)) for name in VECTORS}
+    log_density = StoredLogDensity(members.text("log_density"))
     return Problem(log_density, **vectors, names=names, prior=prior)
 
 
@@ -93,6 +94,6 @@ def prior_description(problem: Problem) -> dict[str, Any] | None:
     if problem.prior is None:
         return None
     try:
-        return plain(problem.prior.description())
+        return to_json_types(problem.prior.description())
     except TypeError as error:
         raise ProblemError([f"prior.description(): {error}"]) from None

@@ -15,8 +15,10 @@ import numpy as np
 
 from sparing.numerics.blas_threads import one_blas_thread
 from sparing.problem.evaluation_log import Evaluation
-from sparing.results.files.parts import Arrays, Metadata, Parts, require
+from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
+from sparing.store.archive import Arrays, Metadata
+from sparing.store.json_members import Members, require
 from sparing.surrogate.training_data import training_set
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import TrainedSurrogate
@@ -36,15 +38,19 @@ def write_surrogate(
 
 
 def read_surrogate(
-    parts: Parts, posteriors: PosteriorReader, evaluations: Sequence[Evaluation], settings: Settings
+    arrays: NamedArrays,
+    members: Members,
+    posteriors: PosteriorReader,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
 ) -> TrainedSurrogate:
     """The surrogate that `write_surrogate` wrote."""
-    transform = posteriors.transforms[parts.index("transform", len(posteriors.transforms))]
-    trained_on = tuple(parts.indices("surrogate.trained_on", None, len(evaluations)))
+    transform = posteriors.transforms[members.index("transform", len(posteriors.transforms))]
+    trained_on = tuple(arrays.indices("surrogate.trained_on", None, len(evaluations)))
     training = training_set([evaluations[i] for i in trained_on], transform, settings.depths)
-    same = np.array_equal(training.values, parts.floats("surrogate.values", None))
+    same = np.array_equal(training.values, arrays.floats("surrogate.values", None))
     require(same, "its surrogate was trained on other evaluations than those that are here")
-    parameters = parts.floats("surrogate.parameters", None, None)
+    parameters = arrays.floats("surrogate.parameters", None, None)
     with one_blas_thread():  # as in the run: more threads could round differently
         surrogate = settings.surrogate.condition(training, parameters)
-    return TrainedSurrogate(transform, surrogate, trained_on, parts.value("retrained", bool))
+    return TrainedSurrogate(transform, surrogate, trained_on, members.flag("retrained"))

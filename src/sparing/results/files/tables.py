@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sparing.errors import LoadError
-from sparing.results.files.parts import Arrays, Parts
-from sparing.results.files.plain import field_types
+from sparing.results.files.named_arrays import NamedArrays
+from sparing.store.archive import Arrays
+from sparing.store.dataclass_json import field_types
+from sparing.store.json_members import require
 
 T = TypeVar("T")
 DTYPES = {float: np.float64, int: np.int64, bool: np.bool_}
@@ -29,7 +30,7 @@ def write_rows(owner: type, rows: Sequence[object], prefix: str) -> Arrays:
 
 
 def read_rows(
-    owner: type[T], parts: Parts, prefix: str, n: int, others: Mapping[str, Sequence[Any]]
+    owner: type[T], arrays: NamedArrays, prefix: str, n: int, others: Mapping[str, Sequence[Any]]
 ) -> list[T]:
     """n rows from their columns and the values of the ``others``, the fields without one.
 
@@ -40,9 +41,9 @@ def read_rows(
         kind, name = field_types(owner)[field.name], f"{prefix}.{field.name}"
         if field.name in others or kind not in DTYPES:
             continue
-        if name not in parts.arrays and field.default is not dataclasses.MISSING:
+        if name not in arrays and field.default is not dataclasses.MISSING:
             continue
-        columns[field.name] = parts.array(name, DTYPES[kind], n).tolist()
-    if any(len(column) != n for column in columns.values()):
-        raise LoadError(f"the columns of {prefix} have different lengths")
+        columns[field.name] = arrays.array(name, DTYPES[kind], n).tolist()
+    same_length = all(len(column) == n for column in columns.values())
+    require(same_length, f"the columns of {prefix} have different lengths")
     return [owner(**{name: column[row] for name, column in columns.items()}) for row in range(n)]

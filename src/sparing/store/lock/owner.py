@@ -12,9 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from sparing.store.checked_json import MalformedError, Members, parse_object
+from sparing.store.dataclass_json import dataclass_from_json
+from sparing.store.json_members import MalformedError, parse_object
 
 TEXT_LENGTH = 2048  # fixed, so that a heartbeat overwrites in place and needs no disk space
+LATEST = 2.0**32  # Unix time beyond which a text is damaged
 LONGEST_NAME = 100  # characters of a host's name or a command: escaped, both fit the text
 
 
@@ -65,18 +67,10 @@ def _shortened(name: str) -> str:
 def decode_owner(text: bytes) -> LockOwner | None:
     """The owner, or None when the text is not complete: a write in progress, or damage."""
     try:
-        members = Members(parse_object(text))
-        return LockOwner(
-            host=members.text("host"),
-            pid=members.count("pid"),
-            process_started=members.text("process_started"),
-            token=members.text("token"),
-            since=min(max(members.number("since"), 0.0), 2.0**32),
-            heartbeat=members.number("heartbeat"),
-            command=members.text("command"),
-        )
+        owner = dataclass_from_json(parse_object(text), LockOwner, "the lock")
     except MalformedError:
         return None
+    return owner if owner.pid >= 0 and 0.0 <= owner.since <= LATEST else None
 
 
 def is_on_this_host(owner: LockOwner) -> bool:

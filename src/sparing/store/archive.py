@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.errors import LoadError
-from sparing.results.files.parts import Arrays, Metadata, require
-from sparing.store.checked_json import MalformedError, parse_object
+from sparing.store.json_members import MalformedError, check_nesting, parse_object, require
+
+Arrays = dict[str, NDArray[Any]]
+Metadata = dict[str, Any]
 
 RECORD = "record.json"
 ARRAY_NAME = re.compile(r"[a-z_]+(?:\.[a-z_]+)*")
@@ -51,6 +52,7 @@ _ZIP_ERRORS = (
 
 def pack(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> bytes:
     """The bytes of an archive; equal content gives equal bytes."""
+    check_nesting(metadata)
     text = json.dumps(metadata, indent=1, allow_nan=False).encode("ascii")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
@@ -67,7 +69,7 @@ def sealed(body: bytes) -> bytes:
 
 
 def unpack(content: bytes) -> tuple[Arrays, Metadata]:
-    """The arrays and the JSON object of an archive; LoadError says what is wrong with it."""
+    """The arrays and the JSON object of an archive; MalformedError says what is wrong with it."""
     require(content.startswith(b"PK\x03\x04"), "it is not a file that sparing wrote")
     body = content[:-DIGEST_LENGTH]
     require(sealed(body) == content, "it is damaged or incomplete: its checksum does not match")
@@ -76,7 +78,7 @@ def unpack(content: bytes) -> tuple[Arrays, Metadata]:
     try:
         metadata = parse_object(members.pop(RECORD))
     except MalformedError as error:
-        raise LoadError(f"in {RECORD}: {error}") from None
+        raise MalformedError(f"in {RECORD}: {error}") from None
     arrays = {}
     for member, data in members.items():
         name = member.removesuffix(".npy")
@@ -108,10 +110,10 @@ def _members(content: bytes) -> dict[str, bytes]:
             for item in items:
                 require(item.filename not in members, "a member occurs twice")
                 members[item.filename] = archive.read(item)
-    except LoadError:
+    except MalformedError:
         raise
     except _ZIP_ERRORS as error:
-        raise LoadError(f"it is not a zip archive that can be read ({error})") from None
+        raise MalformedError(f"it is not a zip archive that can be read ({error})") from None
     return members
 
 
@@ -122,7 +124,7 @@ def _array(name: str, data: bytes) -> NDArray[Any]:
     end = start + int.from_bytes(data[start - 2 : start], "little")
     header = NPY_HEADER.fullmatch(data[start:end])
     if header is None:
-        raise LoadError(f"the array {name} is of a kind that sparing never writes")
+        raise MalformedError(f"the array {name} is of a kind that sparing never writes")
     dtype = np.dtype(header[1].decode("ascii"))
     sizes = [size for size in header[2].replace(b" ", b"").split(b",") if size]
     require(all(len(size) <= 18 for size in sizes), f"the array {name} has an absurd size")
@@ -135,5 +137,5 @@ def _array(name: str, data: bytes) -> NDArray[Any]:
     try:
         array = np.frombuffer(values, dtype).reshape(shape)
     except ValueError as error:  # empty, and yet too large for an index
-        raise LoadError(f"the array {name} has an absurd size ({error})") from None
+        raise MalformedError(f"the array {name} has an absurd size ({error})") from None
     return array.astype(dtype.newbyteorder("="))
