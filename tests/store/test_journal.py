@@ -9,6 +9,7 @@ from tests.store.support import FINGERPRINT, JOURNAL, X, filled, opened, proposa
 
 from sparing.errors import StoreCorruptError, StoreError, StoreFullError
 from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.warning_text import WarningTopic
 from sparing.store import RunDirectory
 from sparing.store.checked_json import encode
 from sparing.store.journal import scan
@@ -59,6 +60,9 @@ def test_truncation_at_every_byte_of_the_last_three_lines(tmp_path, monkeypatch)
         with opened(tmp_path) as store:
             assert_same_events(store.events(), events[:complete])
             assert (store.torn_tail is not None) == (kept_aside > 0)
+            repaired = only_line_end_missing or kept_aside > 0
+            topics = [warning.topic for warning in store.warnings]
+            assert topics == [WarningTopic.INCOMPLETE_LINE] * repaired
             if store.torn_tail:
                 assert store.torn_tail.read_bytes() == content[length - kept_aside : length]
                 assert any(store.torn_tail.name in warning for warning in store.warnings)
@@ -110,7 +114,9 @@ def test_damage_in_the_middle_is_refused_and_named(tmp_path):
         assert (tmp_path / JOURNAL).read_bytes() == b"".join(changed)
         with opened(tmp_path, read_only=True) as store:
             assert_same_events(store.events(), events[: int(fault[5]) - 1])
-            assert fault in store.warnings[0]
+            (warning,) = store.warnings
+            assert fault in warning
+            assert warning.topic is WarningTopic.DAMAGED_JOURNAL
 
 
 RESULT = {

@@ -11,6 +11,7 @@ import pytest
 from tests.store.support import contents, opened, proposal, started
 
 from sparing.errors import StoreError, StoreLockedError
+from sparing.problem.warning_text import WarningTopic
 from sparing.store.lock import lock as lock_module
 from sparing.store.lock.lock import RunLock
 from sparing.store.lock.owner import TEXT_LENGTH, decode_owner, is_running, this_process
@@ -50,7 +51,9 @@ def test_a_second_process_is_refused_until_the_first_is_dead(tmp_path):
         process.wait()
         with opened(tmp_path) as store:
             assert len(store.events()) == 1
-            assert any(f"dead process {process.pid}" in text for text in store.warnings)
+            (warning,) = store.warnings
+            assert f"dead process {process.pid}" in warning
+            assert warning.topic is WarningTopic.LOCK_TAKEN_OVER
 
 
 def test_the_same_process_is_refused_too_and_told_so(tmp_path):

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.errors import StoreError
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files
 from sparing.store.checked_json import MalformedError, Members, decode, encode, plain
 from sparing.store.interface import Snapshot
@@ -69,16 +70,19 @@ def _archive(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return content.getvalue()
 
 
-def latest_snapshot(directory: Path, digests: Sequence[int]) -> tuple[Snapshot | None, list[str]]:
+def latest_snapshot(
+    directory: Path, digests: Sequence[int]
+) -> tuple[Snapshot | None, list[WarningText]]:
     """The newest intact snapshot that belongs to the journal, and warnings about others."""
-    warnings = []
+    warnings: list[WarningText] = []
     for number, path in _found(directory):
         try:
             content = files.read_regular_file(path)
             if content is not None:
                 return _read(path.name, content, number, digests), warnings
         except (MalformedError, StoreError) as error:
-            warnings.append(f"{path} was ignored: {error}")
+            text = f"{path} was ignored: {error}"
+            warnings.append(WarningText(WarningTopic.DAMAGED_FILE, text))
     return None, warnings
 
 

@@ -195,6 +195,9 @@ def change(metadata, path, value):
         (["seed"], -1, "negative"),
         (["seed"], "1", "not of type int"),
         (["evaluations", "status", 0], "GREAT", "not one of OK"),
+        (["warning_topics"], [], "more or fewer warnings than topics"),
+        (["warning_topics", 0], "__class__", "not one of CONVERGENCE"),
+        (["warning_topics", 0], [], "not one of CONVERGENCE"),
         (["elbo"], 10**400, "double precision"),
     ],
 )

@@ -18,6 +18,7 @@ from sparing.errors import LoadError, StoreError
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.results.files.archive import unpack
 from sparing.results.files.evaluations import read_evaluations
 from sparing.results.files.history import read_history
@@ -81,9 +82,24 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
         stop_reason=enum_from_plain(metadata.get("stop_reason"), StopReason, "stop_reason"),
         evaluations=read_evaluations(parts.within("evaluations"), problem.dimension),
         history=read_history(parts.within("history"), posteriors),
-        warnings=tuple(parts.strings("warnings")),
+        warnings=_read_warnings(parts),
         settings=from_plain(metadata.get("settings"), Settings, "settings"),
         seed=seed,
+    )
+
+
+def _read_warnings(parts: Parts) -> tuple[str, ...]:
+    """Texts with their topics; plain where a file names none, as older ones do."""
+    texts = parts.strings("warnings")
+    if "warning_topics" not in parts.metadata:
+        return tuple(texts)
+    topics = parts.value("warning_topics", list)
+    require(len(topics) == len(texts), "there are more or fewer warnings than topics of them")
+    return tuple(
+        text
+        if topic is None
+        else WarningText(enum_from_plain(topic, WarningTopic, "warning_topics"), text)
+        for topic, text in zip(topics, texts, strict=True)
     )
 
 

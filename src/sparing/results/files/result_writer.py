@@ -12,6 +12,7 @@ from sparing.errors import StoreFullError
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
 from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.problem import Problem
+from sparing.problem.warning_text import topic_of
 from sparing.results.files.archive import pack
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
@@ -99,6 +100,7 @@ def result_to_parts(result: Savable) -> tuple[Arrays, Metadata]:
         "elbo_sd": encode_number(float(result.elbo_sd)),
         "evidence": to_plain(result.evidence),
         "warnings": list(result.warnings),
+        "warning_topics": [to_plain(topic_of(warning)) for warning in result.warnings],
         "problem": problem,
         "coordinates": [_coordinate_to_plain(g) for g in transform.coordinates],
         "settings": to_plain(result.settings),
