@@ -31,8 +31,8 @@ POOL_STEPS = 4
 SDS_PER_UNIT = 3.0
 
 
-class StopReason(enum.Enum):
-    """Why the optimisation ended."""
+class AscentEnd(enum.Enum):
+    """Why an ascent ended."""
 
     STEP_LIMIT = STOPPED_AT_LIMIT
     VALUE_SETTLED = STOPPED_BY_VALUE
@@ -48,7 +48,7 @@ def maximise(
     equal_weights: bool,
     fast_learning: bool,
     generator: np.random.Generator,
-) -> tuple[GaussianMixture, int, StopReason]:
+) -> tuple[GaussianMixture, int, AscentEnd]:
     """Optimise from start; returns the mixture, the number of steps and why they ended.
 
     fast_learning takes the warm-up's learning rate; equal_weights leaves the weights alone.
@@ -83,7 +83,7 @@ def maximise(
         0 if equal_weights else 1,
     )
     optimised = _scaled(from_parameters(phi, n_components, dimension), unit)
-    return normalised(optimised), int(n_steps), StopReason(status)
+    return normalised(optimised), int(n_steps), AscentEnd(status)
 
 
 def _scaled(mixture: GaussianMixture, factor: Array) -> GaussianMixture:

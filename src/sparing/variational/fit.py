@@ -8,7 +8,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.surrogate.gaussian_process import GaussianProcess
-from sparing.variational.adam import StopReason, maximise
+from sparing.variational.adam import AscentEnd, maximise
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import Objective
 from sparing.variational.settings import EntropyEstimate, VariationalSettings
@@ -21,7 +21,7 @@ class FitResult:
 
     mixture: GaussianMixture
     n_steps: int
-    stopped_by: StopReason
+    stopped_by: AscentEnd
     n_candidates: int
 
 
