@@ -68,6 +68,7 @@ def test_with_one_parameter_the_points_lie_on_the_slice():
     np.testing.assert_array_equal(points.get_ydata(), [entry.value for entry in result.evaluations])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [failing, lambda: made_by_hand(12)])
 def test_bounds_failures_and_many_parameters(make, tmp_path):
     result = make()

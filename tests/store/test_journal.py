@@ -43,6 +43,7 @@ def _noting(real, name, calls):
     return call
 
 
+@pytest.mark.slow
 def test_truncation_at_every_byte_of_the_last_three_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # half a minute of waiting
     events, content = filled(tmp_path)
@@ -83,6 +84,7 @@ def test_torn_tails_are_numbered_and_kept(tmp_path):
     assert kept == [b"first", b"second\n", b"\0\0\0"]
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed(tmp_path):
     events, content = filled(tmp_path)
     last_line = content.rindex(b"\n", 0, -1) + 1
@@ -245,6 +247,7 @@ def test_an_interrupt_after_the_write_does_not_lose_the_line(tmp_path, monkeypat
     assert len(opened(tmp_path, read_only=True).events()) == 2
 
 
+@pytest.mark.slow
 def test_a_file_size_limit_loses_nothing(tmp_path):
     """The system's own short write and EFBIG, in a process of its own."""
     script = """

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def settings_classes() -> list[type]:
     return found
 
 
+@functools.cache
 def attributes_read() -> set[str]:
     names: set[str] = set()
     for path in SOURCE.rglob("*.py"):
