@@ -24,7 +24,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NAME = f"{PROJECT['name']}-{PROJECT['version']}"
-NOT_SOURCES = (".*", "__pycache__", "*.egg-info", "build", "dist", "output", "results")
+NOT_SOURCES = (".*", "__pycache__", "*.egg-info", "build", "dist", "output")
 OPTIONAL = ("arviz", "distributed", "jinja2", "loky", "matplotlib", "mpi4py", "pandas", "ray")
 
 pytestmark = pytest.mark.skipif(

@@ -1,6 +1,3 @@
-import doctest
-import importlib
-
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -172,8 +169,3 @@ class TestFaults:
 def test_another_plausible_box_is_the_same_problem():
     other = sparing.Problem(flat, -1, 3)
     assert diagnose([make_result(), make_result(other, seed=1)]).verdict is Verdict.AGREE
-
-
-def test_examples():
-    module = importlib.import_module("sparing.diagnose")
-    assert doctest.testmod(module).failed == 0

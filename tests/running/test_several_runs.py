@@ -1,7 +1,5 @@
 """Several independent runs from one call, and the pooled run that is told what they evaluated."""
 
-import doctest
-import importlib
 import io
 import os
 import re
@@ -530,8 +528,3 @@ class TestDisplay:
 
     def test_a_pipe_gets_plain_lines(self):
         assert isinstance(make_runs_display(True, make_problem(), 2, BUDGET), PlainRuns)
-
-
-@pytest.mark.parametrize("module", ["several_runs", "driver"])
-def test_examples(module):
-    assert doctest.testmod(importlib.import_module(f"sparing.{module}")).failed == 0
