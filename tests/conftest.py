@@ -27,6 +27,9 @@ SLOW = (
 def pytest_collection_modifyitems(items):
     tests = Path(__file__).parent
     slow = [tests / name for name in SLOW]
+    missing = [str(place) for place in slow if not place.exists()]
+    if missing:
+        raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(missing)}")
     for item in items:
         if any(item.path.is_relative_to(place) for place in slow):
             item.add_marker(pytest.mark.slow)
