@@ -2,6 +2,7 @@
 #
 #   make demo     infer a curved posterior, watch it, write output/demo.png
 #   make test     ruff, pyright and pytest
+#   make quick    ruff and the tests that are not slow, in less than a minute
 #   make lint     ruff and pyright alone
 #   make integrations  the tests of PyMC, NumPyro and JAX, in an environment of their own (600 MB)
 #   make docs     build the documentation into output/docs/index.html
@@ -17,7 +18,7 @@ TOOLS_PATHS := src tests benchmarks docs examples
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test integrations lint docs format clean
+.PHONY: help demo test quick integrations lint docs format clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -27,6 +28,10 @@ demo: $(VENV)/.installed-demo
 
 test: lint
 	$(BIN)/python -m pytest
+
+quick: $(VENV)/.installed-dev
+	$(BIN)/ruff check $(TOOLS_PATHS)
+	$(BIN)/python -m pytest -q -m "not slow"
 
 # PyMC holds Numba back, so it does not share the environment of everything else.
 integrations: $(VENV)/.installed-integrations

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
 
 from sparing.acquisition.criteria import (
     UncertaintyRule,
@@ -10,7 +11,6 @@ from sparing.acquisition.criteria import (
     log_regularisation,
     log_uncertainty,
 )
-from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
     condition,

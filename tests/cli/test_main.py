@@ -109,6 +109,7 @@ def test_code_of_an_error_of_no_special_kind():
     assert code_for(errors.SparingError("?")) is ExitCode.FAILED
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
 def test_a_reader_that_goes_away_and_an_encoding_without_the_sign(directory):
     command = [sys.executable, "-m", "sparing", "status", str(directory)]

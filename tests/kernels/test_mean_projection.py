@@ -212,6 +212,7 @@ def moments_by_quadrature(item):
     return mean, (deviations * weights) @ deviations.T / weights.sum(), share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0.3, 1.0])
 @pytest.mark.parametrize("highest", [0.3, 4.0])
 def test_draws_follow_the_truncated_normal_of_the_coefficients(highest, step):

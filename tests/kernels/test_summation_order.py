@@ -102,6 +102,7 @@ def kernels():
     return [(f"{item.py_func.__module__}.{item.py_func.__name__}", item) for item in found]
 
 
+@pytest.mark.slow
 def test_no_kernel_does():
     found = kernels()
     assert len(found) > 10

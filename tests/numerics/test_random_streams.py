@@ -30,6 +30,7 @@ def test_different_streams_have_nothing_in_common():
     assert len(set(itertools.chain(*draws))) == 3 * len(keys)
 
 
+@pytest.mark.slow
 def test_streams_are_the_same_in_every_process():
     code = (
         "from sparing.numerics.random_streams import RandomStreams;"

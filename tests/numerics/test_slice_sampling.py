@@ -102,6 +102,7 @@ def test_the_test_rejects_broken_samplers(monkeypatch, broken):
     assert stats.kstest(draws, target.cdf).pvalue < SIGNIFICANCE
 
 
+@pytest.mark.slow
 def test_correlated_normal_in_three_dimensions():
     covariance = np.array([[1.0, 0.6, 0.0], [0.6, 2.0, -0.3], [0.0, -0.3, 0.5]])
     precision = np.linalg.inv(covariance)

@@ -36,6 +36,7 @@ def test_models_with_different_parameters():
     assert panels == {"slope": 1, "offset": 1, "location": 1}
 
 
+@pytest.mark.slow
 def test_twelve_parameters(tmp_path):
     figure = plot_comparison([made_by_hand(12), made_by_hand(12, n_components=2)])
     assert sum(ax.axison for ax in figure.axes) == 13

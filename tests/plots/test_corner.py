@@ -17,7 +17,7 @@ def legend_texts(figure):
     return {text.get_text() for legend in legends for text in legend.get_texts()}
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 5, 12])
+@pytest.mark.parametrize("dimension", [1, 2, 5, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_panel_per_marginal_and_pair(dimension, tmp_path):
     result = made_by_hand(dimension)
     figure = plot_posterior(result)

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from sparing.plots.surrogate import log_joint as surrogate_log_joint
+from sparing.plots.surrogate import train_again
 from tests.report.records import (
     converged,
     failing,
@@ -11,8 +13,6 @@ from tests.report.records import (
 
 import sparing
 from sparing.plots import plot_slices
-from sparing.plots.surrogate import log_joint as surrogate_log_joint
-from sparing.plots.surrogate import train_again
 
 
 @pytest.mark.parametrize("make", [converged, too_short])
@@ -68,6 +68,7 @@ def test_with_one_parameter_the_points_lie_on_the_slice():
     np.testing.assert_array_equal(points.get_ydata(), [entry.value for entry in result.evaluations])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [failing, lambda: made_by_hand(12)])
 def test_bounds_failures_and_many_parameters(make, tmp_path):
     result = make()

@@ -103,5 +103,6 @@ def test_an_unknown_name_lists_the_known_ones():
         compare([result(0.1), result(0.0)]).bayes_factor("model 1", "model 9")
 
 
+@pytest.mark.slow
 def test_examples():
     assert doctest.testmod(sparing.results.comparison).failed == 0

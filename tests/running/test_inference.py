@@ -29,7 +29,9 @@ def assert_close(result, log_evidence, mean, covariance, *, error=0.05, divergen
     )
 
 
-@pytest.mark.parametrize("settings", [sparing.Settings(), sparing.Settings.paper()])
+@pytest.mark.parametrize(
+    "settings", [sparing.Settings(), pytest.param(sparing.Settings.paper(), marks=pytest.mark.slow)]
+)
 def test_one_dimension_two_modes(settings):
     weights, means, sds = np.array([0.7, 0.3]), np.array([-1.0, 1.2]), np.array([0.4, 0.5])
 
@@ -81,6 +83,7 @@ def test_likelihood_and_prior_are_multiplied():
     assert_close(result, exact, np.array([0.8]), np.array([[0.2]]), error=0.01)
 
 
+@pytest.mark.slow
 def test_same_seed_same_result_to_the_last_bit_and_another_seed_another():
     problem, *_ = gaussian_problem()
     first, second, other = (run(problem, seed=s, max_evaluations=30) for s in (4, 4, 5))
@@ -95,6 +98,7 @@ def test_same_seed_same_result_to_the_last_bit_and_another_seed_another():
     assert not np.array_equal(first.evaluations[0].x, other.evaluations[0].x)
 
 
+@pytest.mark.slow
 def test_the_users_random_state_is_neither_used_nor_changed():
     problem, *_ = gaussian_problem()
     np.random.seed(1)  # noqa: NPY002
@@ -103,6 +107,7 @@ def test_the_users_random_state_is_neither_used_nor_changed():
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
+@pytest.mark.slow
 def test_ask_and_tell_is_the_same_run():
     problem, *_ = gaussian_problem()
     expected = run(problem, seed=3, max_evaluations=40)

@@ -50,6 +50,7 @@ def contents(directory):
     return {path: path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 def test_a_run_from_its_first_point_to_its_end(tmp_path):
     run = sparing.Inference(make_problem(), seed=1, max_evaluations=20, store=tmp_path)
     with served(tmp_path) as server:

@@ -63,6 +63,7 @@ def test_a_saved_result_has_it(result, tmp_path):
     assert [e.noise_sd for e in again.evaluations] == [e.noise_sd for e in result.evaluations]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_as_one_that_was_not_stopped(tmp_path):
     def run(store, n):
         return sparing.infer(

@@ -161,6 +161,7 @@ class TestFaults:
         )
 
 
+@pytest.mark.slow
 def test_examples():
     """A real inference of a conjugate normal model, ten times."""
     assert doctest.testmod(calibration).failed == 0

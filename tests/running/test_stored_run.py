@@ -9,6 +9,7 @@ from tests.store.support import contents
 
 import sparing
 from sparing.errors import LoadError, StoreError, StoreMismatchError, TargetError
+from sparing.problem.warning_text import WarningTopic
 from sparing.running.stored_run import (
     RESULT,
     latest_iteration,
@@ -72,6 +73,7 @@ def test_the_result_comes_back_to_the_last_bit_and_nothing_changes(tmp_path):
     assert found.stop_reason is sparing.StopReason.BUDGET
     assert found.warnings[:-1] == result.warnings
     assert "does not record why a run ended" in found.warnings[-1]
+    assert found.warnings[-1].topic is WarningTopic.REBUILT_RESULT
     for vector in ("lower", "upper", "plausible_lower", "plausible_upper"):
         expected = getattr(result.problem, vector)
         np.testing.assert_array_equal(getattr(found.problem, vector), expected)

@@ -9,6 +9,7 @@ from tests.store.support import FINGERPRINT, JOURNAL, X, filled, opened, proposa
 
 from sparing.errors import StoreCorruptError, StoreError, StoreFullError
 from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.warning_text import WarningTopic
 from sparing.store import RunDirectory
 from sparing.store.checked_json import encode
 from sparing.store.journal import scan
@@ -42,6 +43,7 @@ def _noting(real, name, calls):
     return call
 
 
+@pytest.mark.slow
 def test_truncation_at_every_byte_of_the_last_three_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # half a minute of waiting
     events, content = filled(tmp_path)
@@ -59,6 +61,9 @@ def test_truncation_at_every_byte_of_the_last_three_lines(tmp_path, monkeypatch)
         with opened(tmp_path) as store:
             assert_same_events(store.events(), events[:complete])
             assert (store.torn_tail is not None) == (kept_aside > 0)
+            repaired = only_line_end_missing or kept_aside > 0
+            topics = [warning.topic for warning in store.warnings]
+            assert topics == [WarningTopic.INCOMPLETE_LINE] * repaired
             if store.torn_tail:
                 assert store.torn_tail.read_bytes() == content[length - kept_aside : length]
                 assert any(store.torn_tail.name in warning for warning in store.warnings)
@@ -79,6 +84,7 @@ def test_torn_tails_are_numbered_and_kept(tmp_path):
     assert kept == [b"first", b"second\n", b"\0\0\0"]
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed(tmp_path):
     events, content = filled(tmp_path)
     last_line = content.rindex(b"\n", 0, -1) + 1
@@ -110,7 +116,9 @@ def test_damage_in_the_middle_is_refused_and_named(tmp_path):
         assert (tmp_path / JOURNAL).read_bytes() == b"".join(changed)
         with opened(tmp_path, read_only=True) as store:
             assert_same_events(store.events(), events[: int(fault[5]) - 1])
-            assert fault in store.warnings[0]
+            (warning,) = store.warnings
+            assert fault in warning
+            assert warning.topic is WarningTopic.DAMAGED_JOURNAL
 
 
 RESULT = {
@@ -239,6 +247,7 @@ def test_an_interrupt_after_the_write_does_not_lose_the_line(tmp_path, monkeypat
     assert len(opened(tmp_path, read_only=True).events()) == 2
 
 
+@pytest.mark.slow
 def test_a_file_size_limit_loses_nothing(tmp_path):
     """The system's own short write and EFBIG, in a process of its own."""
     script = """

@@ -11,6 +11,7 @@ import pytest
 from tests.store.support import contents, opened, proposal, started
 
 from sparing.errors import StoreError, StoreLockedError
+from sparing.problem.warning_text import WarningTopic
 from sparing.store.lock import lock as lock_module
 from sparing.store.lock.lock import RunLock
 from sparing.store.lock.owner import TEXT_LENGTH, decode_owner, is_running, this_process
@@ -36,6 +37,7 @@ def holder(path, script=HOLDER):
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused_until_the_first_is_dead(tmp_path):
     with holder(tmp_path) as process:
         with pytest.raises(StoreLockedError) as caught:
@@ -50,7 +52,9 @@ def test_a_second_process_is_refused_until_the_first_is_dead(tmp_path):
         process.wait()
         with opened(tmp_path) as store:
             assert len(store.events()) == 1
-            assert any(f"dead process {process.pid}" in text for text in store.warnings)
+            (warning,) = store.warnings
+            assert f"dead process {process.pid}" in warning
+            assert warning.topic is WarningTopic.LOCK_TAKEN_OVER
 
 
 def test_the_same_process_is_refused_too_and_told_so(tmp_path):
@@ -75,6 +79,7 @@ def test_a_failed_opening_releases_the_lock(tmp_path):
     assert (tmp_path / "lock").read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_an_orphaned_worker_does_not_keep_the_lock(tmp_path):
     """A forked child outlives the killed owner: it must not hold the owner's lock."""
     script = """
@@ -167,6 +172,7 @@ def test_an_owner_on_another_host_lives_while_its_heart_beats(
     owner.release()
 
 
+@pytest.mark.slow
 def test_only_one_of_many_takes_over_without_system_locks(tmp_path, without_system_lock):
     for attempt in range(5):
         path = tmp_path / f"lock-{attempt}"

@@ -20,6 +20,7 @@ def test_results_of_workers_are_harvested_by_identifier_and_removed(tmp_path):
         assert [identifier for identifier, _ in store.spool.harvest()] == [0, 10]
 
 
+@pytest.mark.slow
 def test_a_worker_needs_no_lock(tmp_path):
     script = """
         import sys

@@ -20,11 +20,12 @@ from tests.report.records import (
 
 import sparing
 from sparing.problem.evaluation_log import Proposal, Status
+from sparing.problem.warning_text import WarningTopic
 from sparing.store import RunDirectory
 from sparing.summary import Light, Topic, check_run
 from sparing.summary.numbers import duration, estimate, parameter_rows, rounded
 from sparing.summary.story import ANOTHER_SEED, ITS_SOURCES, tell_story
-from sparing.summary.warning_texts import explanation_of
+from sparing.summary.warning_meanings import SEEN_BY, WARNING_MEANINGS
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.vbmc.final import FinalSolution, warnings_for_the_user
 from sparing.vbmc.state import initial_state
@@ -276,7 +277,11 @@ def test_a_posterior_that_leans_on_a_bound():
 # ------------------------------------------------------------------ warnings
 
 
-def test_every_warning_of_a_run_is_explained():
+def test_every_topic_has_a_meaning():
+    assert set(WARNING_MEANINGS) == set(WarningTopic)
+
+
+def test_each_warning_of_a_run_has_the_topic_of_the_check_that_sees_the_same():
     result = failing()
     far = replace(result.posterior.mixture, means=result.posterior.mixture.means + 50.0)
     solution = FinalSolution(
@@ -286,15 +291,15 @@ def test_every_warning_of_a_run_is_explained():
         replace(result.evidence, pareto_k=2.0),
     )
     state = initial_state(result.posterior.transform, np.empty((0, 3)))
-    texts = warnings_for_the_user(
+    warnings = warnings_for_the_user(
         solution, state, result.evaluations, StopReason.BUDGET, result.settings
     )
-    topics = [explanation_of(text).topic for text in texts]
+    topics = [SEEN_BY[warning.topic] for warning in warnings]
     expected = [Topic.CONVERGENCE, Topic.SEARCH, Topic.BOX, Topic.FAILURES, Topic.WEIGHTS]
     assert topics == expected
 
 
-def test_every_warning_of_a_run_directory_is_explained(tmp_path):
+def test_each_warning_of_a_run_directory_has_its_topic(tmp_path):
     with RunDirectory.open(tmp_path, {"names": ["a"]}, seed=1) as store:
         store.append_intent(Proposal(0, np.zeros(1)))
         store.write_snapshot(1, {"a": np.zeros(1)}, {})
@@ -304,14 +309,18 @@ def test_every_warning_of_a_run_directory_is_explained(tmp_path):
     with (tmp_path / "evaluations.jsonl").open("ab") as journal:
         journal.write(b'{"seq": 1')
     with RunDirectory.open(tmp_path, read_only=True) as store:
-        read_only = store.warnings
+        read_only = [warning.topic for warning in store.warnings]
     with RunDirectory.open(tmp_path, {"names": ["a"]}, seed=2) as store:
         store.latest_snapshot()
         list(store.spool.harvest())
-        warnings = store.warnings
-    assert (len(read_only), len(warnings)) == (1, 4)
-    assert all(explanation_of(text) is not None for text in (*read_only, *warnings))
-    assert explanation_of("something new") is None
+        topics = [warning.topic for warning in store.warnings]
+    assert read_only == [WarningTopic.INCOMPLETE_LINE]
+    assert topics == [
+        WarningTopic.INCOMPLETE_LINE,
+        WarningTopic.SEED_KEPT,
+        WarningTopic.DAMAGED_FILE,
+        WarningTopic.DAMAGED_FILE,
+    ]
 
 
 def test_a_worry_is_told_once():

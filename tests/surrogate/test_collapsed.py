@@ -133,6 +133,7 @@ def active_cases():
 ACTIVE = active_cases()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ACTIVE)
 def test_bounded_fit_agrees_with_scipy(case):
     training, prior = ACTIVE[case]
@@ -223,6 +224,7 @@ def mean_moments(training, prior, theta):
     return mean, np.sqrt((p - mean[:, None]) ** 2 @ weights / weights.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempts", [0, 200])
 @pytest.mark.parametrize("highest", [0.0, 4.0])
 def test_draws_of_the_mean_function_follow_its_posterior(highest, attempts, monkeypatch):

@@ -91,6 +91,7 @@ def test_the_mean_function_of_the_maximum_is_the_best_one():
     np.testing.assert_allclose(mean, found.mean, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_samples_follow_the_posterior():
     """Moments and quantiles of theta in one dimension against a grid of the dense formula."""
     clean = training_set(1, 12, seed=3)

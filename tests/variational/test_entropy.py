@@ -98,6 +98,7 @@ def test_weight_gradient_is_that_of_the_estimator():
     np.testing.assert_allclose(gradient.weights, expected, atol=0.02)
 
 
+@pytest.mark.slow
 def test_gradient_in_expectation_is_the_total_derivative():
     n_components, dimension = 3, 2
     mixture = random_mixture(n_components, dimension, 10)

@@ -9,7 +9,7 @@ from tests.variational.support import (
 )
 
 from sparing.surrogate.gaussian_process import TrainingSet, condition
-from sparing.variational.adam import StopReason
+from sparing.variational.adam import AscentEnd
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
@@ -105,7 +105,7 @@ def test_reports_what_it_did():
     many = run_fit(start, gp, 3, many_starts=True)
     assert (few.n_candidates, many.n_candidates) == (15, 150)  # n_fast K, Section S1.3.2
     assert few.mixture.n_components == 3
-    assert isinstance(few.stopped_by, StopReason)
+    assert isinstance(few.stopped_by, AscentEnd)
     assert 0 < few.n_steps <= DEFAULT.max_steps(3)
 
 

@@ -2,12 +2,13 @@
 
 import ast
 import dataclasses
+import functools
 from pathlib import Path
 
 import pytest
+from sparing.acquisition.propose import Rule
 
 import sparing
-from sparing.acquisition.propose import Rule
 from sparing.surrogate.hyperparameters import HyperparameterInference
 from sparing.vbmc.settings import HyperparameterSchedule, Settings
 
@@ -26,6 +27,7 @@ def settings_classes() -> list[type]:
     return found
 
 
+@functools.cache
 def attributes_read() -> set[str]:
     names: set[str] = set()
     for path in SOURCE.rglob("*.py"):

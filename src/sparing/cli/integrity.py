@@ -32,7 +32,7 @@ from sparing.store.snapshots import latest_snapshot
 
 
 class Finding(enum.Enum):
-    """What a check found."""
+    """What was found where something was looked at."""
 
     OK = "ok"
     NOTE = "note"  # worth knowing; nothing is lost
@@ -40,65 +40,65 @@ class Finding(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Check:
-    """One thing that was looked at."""
+class Remark:
+    """One thing that was looked at, and what there is to say of it."""
 
     subject: str
     finding: Finding
     text: str
 
 
-def check_directory(directory: Path) -> Iterator[Check]:
-    """All checks of a run directory, one after the other."""
-    problem, problem_check = _check_problem(directory)
-    yield problem_check
+def inspect_directory(directory: Path) -> Iterator[Remark]:
+    """All remarks on a run directory, one after the other."""
+    problem, of_problem = _inspect_problem(directory)
+    yield of_problem
     found = scan(read_regular_file(directory / JOURNAL) or b"")
-    yield from _check_journal(directory, found)
+    yield from _inspect_journal(directory, found)
     events = [entry.event for entry in found.entries]
-    yield from _check_points(events, problem)
-    yield _check_lock(directory)
-    yield from _check_spool(directory, events)
-    yield _check_snapshots(directory, found, readable=problem is not None)
-    yield from _check_result(directory, readable=problem is not None)
+    yield from _inspect_points(events, problem)
+    yield _inspect_lock(directory)
+    yield from _inspect_spool(directory, events)
+    yield _inspect_snapshots(directory, found, readable=problem is not None)
+    yield from _inspect_result(directory, readable=problem is not None)
 
 
-def _check_problem(directory: Path) -> tuple[Problem | None, Check]:
+def _inspect_problem(directory: Path) -> tuple[Problem | None, Remark]:
     """The stored problem, or None when it cannot be read, and what was found."""
     if not (directory / PROBLEM).exists():
-        return None, Check(PROBLEM, Finding.DAMAGE, "it is missing, and there are evaluations")
+        return None, Remark(PROBLEM, Finding.DAMAGE, "it is missing, and there are evaluations")
     try:
         with RunDirectory.open(directory, read_only=True) as store:
             problem = stored_identity(store).problem
     except StoreCorruptError as error:
-        return None, Check(PROBLEM, Finding.DAMAGE, str(error))
+        return None, Remark(PROBLEM, Finding.DAMAGE, str(error))
     except LoadError as error:
         text = f"intact, but this release cannot use it: {error}"
-        return None, Check(PROBLEM, Finding.NOTE, text)
+        return None, Remark(PROBLEM, Finding.NOTE, text)
     text = f"fingerprint of a problem with the parameters {', '.join(problem.names)}"
-    return problem, Check(PROBLEM, Finding.OK, text)
+    return problem, Remark(PROBLEM, Finding.OK, text)
 
 
-def _check_journal(directory: Path, found: Scan) -> Iterator[Check]:
+def _inspect_journal(directory: Path, found: Scan) -> Iterator[Remark]:
     evaluations = [e.event for e in found.entries if isinstance(e.event, Evaluation)]
     kinds = ", ".join(f"{n} {kind}" for kind, n in status_counts(evaluations).items()) or "none"
     text = f"{len(found.entries)} lines with correct checksums; evaluations: {kinds}"
-    yield Check(JOURNAL, Finding.OK, text)
+    yield Remark(JOURNAL, Finding.OK, text)
     if found.fault:
-        yield Check(JOURNAL, Finding.DAMAGE, f"{found.fault}; only the lines before can be read")
+        yield Remark(JOURNAL, Finding.DAMAGE, f"{found.fault}; only the lines before can be read")
     if found.tail:
         text = f"incomplete last line ({len(found.tail)} bytes), as an interrupted write leaves it"
-        yield Check(JOURNAL, Finding.NOTE, f"{text}; the next run moves it aside")
+        yield Remark(JOURNAL, Finding.NOTE, f"{text}; the next run moves it aside")
     if found.unterminated:
-        yield Check(JOURNAL, Finding.NOTE, "the last line lacks only its end")
+        yield Remark(JOURNAL, Finding.NOTE, "the last line lacks only its end")
     for path in sorted(directory.glob(f"{Path(JOURNAL).stem}.torn-*")):
-        yield Check(path.name, Finding.NOTE, "an incomplete line that an earlier run moved aside")
+        yield Remark(path.name, Finding.NOTE, "an incomplete line that an earlier run moved aside")
 
 
-def _check_points(events: Sequence[Event], problem: Problem | None) -> Iterator[Check]:
+def _inspect_points(events: Sequence[Event], problem: Problem | None) -> Iterator[Remark]:
     """What single lines cannot show: every result answers a proposal, once, at its point."""
     if problem is not None and events and len(events[0].x) != problem.dimension:
         text = f"points have {len(events[0].x)} coordinates, the problem {problem.dimension}"
-        yield Check(JOURNAL, Finding.DAMAGE, text)
+        yield Remark(JOURNAL, Finding.DAMAGE, text)
     proposed: dict[int, Intent] = {}
     answered: set[int] = set()
     for event in events:
@@ -109,12 +109,12 @@ def _check_points(events: Sequence[Event], problem: Problem | None) -> Iterator[
             fault = _answer_fault(event, proposed.get(identifier), identifier in answered)
             if fault:
                 text = f"the result of proposal {identifier} {fault}"
-                yield Check(JOURNAL, Finding.DAMAGE, text)
+                yield Remark(JOURNAL, Finding.DAMAGE, text)
             answered.add(identifier)
     pending = pending_intents(events)
     text = f"{len(pending)} submitted and without a result"
     again = "; evaluated again when the run goes on" if pending else ""
-    yield Check("points in flight", Finding.OK, text + again)
+    yield Remark("points in flight", Finding.OK, text + again)
 
 
 def _answer_fault(result: Evaluation, intent: Intent | None, answered_before: bool) -> str:
@@ -125,48 +125,48 @@ def _answer_fault(result: Evaluation, intent: Intent | None, answered_before: bo
     return "" if intent.x.tobytes() == result.x.tobytes() else "is of another point"
 
 
-def _check_lock(directory: Path) -> Check:
+def _inspect_lock(directory: Path) -> Remark:
     state = lock_state(directory)
     usual = state.holder in (Holder.NOBODY, Holder.ALIVE)
-    return Check("lock", Finding.OK if usual else Finding.NOTE, state.text)
+    return Remark("lock", Finding.OK if usual else Finding.NOTE, state.text)
 
 
-def _check_spool(directory: Path, events: Sequence[Event]) -> Iterator[Check]:
+def _inspect_spool(directory: Path, events: Sequence[Event]) -> Iterator[Remark]:
     spool = Spool(directory / SPOOL, read_only=True)
     waiting = {identifier for identifier, _ in spool.harvest()}
     useful = waiting & {intent.identifier for intent in pending_intents(events)}
     text = f"{len(useful)} results that workers left, to be taken up when the run goes on"
     leftovers = f"; {len(waiting - useful)} already recorded" if waiting - useful else ""
-    yield Check(SPOOL, Finding.OK, text + leftovers)
+    yield Remark(SPOOL, Finding.OK, text + leftovers)
     for warning in spool.warnings:
-        yield Check(SPOOL, Finding.NOTE, f"{warning}; that point is evaluated again")
+        yield Remark(SPOOL, Finding.NOTE, f"{warning}; that point is evaluated again")
 
 
-def _check_snapshots(directory: Path, found: Scan, *, readable: bool) -> Check:
+def _inspect_snapshots(directory: Path, found: Scan, *, readable: bool) -> Remark:
     digests = [0, *(entry.digest for entry in found.entries)]
     snapshot, warnings = latest_snapshot(directory / SNAPSHOTS, digests)
     if warnings:
-        return Check(SNAPSHOTS, Finding.NOTE, f"{'; '.join(warnings)} (only a cache)")
+        return Remark(SNAPSHOTS, Finding.NOTE, f"{'; '.join(warnings)} (only a cache)")
     if snapshot is None:
-        return Check(SNAPSHOTS, Finding.OK, "none; resuming replays the journal from its start")
+        return Remark(SNAPSHOTS, Finding.OK, "none; resuming replays the journal from its start")
     if readable:
         with RunDirectory.open(directory, read_only=True) as store:
             info = latest_iteration(store)
         if info is not None:
-            return Check(SNAPSHOTS, Finding.OK, f"the newest is of iteration {info.iteration}")
-    return Check(SNAPSHOTS, Finding.NOTE, "not of this release; resuming replays the journal")
+            return Remark(SNAPSHOTS, Finding.OK, f"the newest is of iteration {info.iteration}")
+    return Remark(SNAPSHOTS, Finding.NOTE, "not of this release; resuming replays the journal")
 
 
-def _check_result(directory: Path, *, readable: bool) -> Iterator[Check]:
+def _inspect_result(directory: Path, *, readable: bool) -> Iterator[Remark]:
     if not (directory / RESULT).exists():
         return
     try:
         load(directory / RESULT)
     except LoadError as error:
-        yield Check(RESULT, Finding.NOTE, f"{error}; resuming the run writes it again")
+        yield Remark(RESULT, Finding.NOTE, f"{error}; resuming the run writes it again")
         return
     if readable:
         with RunDirectory.open(directory, read_only=True) as store:
             current = saved_result(store) is not None
         text = "has every evaluation" if current else "is not of this journal's end, and not used"
-        yield Check(RESULT, Finding.OK if current else Finding.NOTE, text)
+        yield Remark(RESULT, Finding.OK if current else Finding.NOTE, text)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json
 from sparing.cli.exit_codes import ExitCode
-from sparing.cli.integrity import Check, Finding, check_directory
+from sparing.cli.integrity import Finding, Remark, inspect_directory
 from sparing.cli.model_file import load_model
 from sparing.cli.output import answer, make_table, only_the_answer
 from sparing.cli.stored_runs import open_run, require_run_directory
@@ -41,32 +41,32 @@ def verify(options: argparse.Namespace) -> ExitCode:
         with only_the_answer(options):
             problem = load_model(options.model)
     group = read_group(options.directory)
-    checks: list[Check] = []
+    remarks: list[Remark] = []
     for path in (options.directory,) if group is None else group.begun_paths:
-        found = _check_run(path, options.model, problem)
+        found = _inspect_run(path, options.model, problem)
         prefix = "" if group is None else f"{path.name}: "
-        checks += [replace(check, subject=prefix + check.subject) for check in found]
-    damaged = any(check.finding is Finding.DAMAGE for check in checks)
+        remarks += [replace(remark, subject=prefix + remark.subject) for remark in found]
+    damaged = any(remark.finding is Finding.DAMAGE for remark in remarks)
     members = {
         "directory": str(options.directory),
         "intact": not damaged,
         "checks": [
-            {"subject": check.subject, "finding": check.finding.name.lower(), "text": check.text}
-            for check in checks
+            {"subject": remark.subject, "finding": remark.finding.name.lower(), "text": remark.text}
+            for remark in remarks
         ],
     }
-    rows = [(check.subject, check.finding.value, check.text) for check in checks]
+    rows = [(remark.subject, remark.finding.value, remark.text) for remark in remarks]
     verdict = "DAMAGED: restore what is damaged from a copy" if damaged else "intact"
     answer(options, members, make_table(("what", "finding", ""), rows), verdict)
     return ExitCode.DAMAGED if damaged else ExitCode.OK
 
 
-def _check_run(directory: Path, model: str | None, problem: Problem | None) -> list[Check]:
+def _inspect_run(directory: Path, model: str | None, problem: Problem | None) -> list[Remark]:
     """What there is to say of one run; another model is an error, which names what differs."""
     require_run_directory(directory)
-    checks = list(check_directory(directory))
-    if problem is not None and not any(check.finding is Finding.DAMAGE for check in checks):
+    remarks = list(inspect_directory(directory))
+    if problem is not None and not any(remark.finding is Finding.DAMAGE for remark in remarks):
         with open_run(directory) as store:
             require_same_model(store, problem)
-        checks.append(Check("model", Finding.OK, f"{model} is the model of this run"))
-    return checks
+        remarks.append(Remark("model", Finding.OK, f"{model} is the model of this run"))
+    return remarks

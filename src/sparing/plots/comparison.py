@@ -14,9 +14,9 @@ from sparing.plots.style import (
     ORANGE,
     PURPLE,
     SKY,
+    escape_dollars,
     open_frame,
     panel_grid,
-    plain,
     posterior_views,
 )
 from sparing.vbmc.run_record import RunRecord
@@ -79,7 +79,7 @@ def _draw_evidence(
         colour, line = styles[label]
         error = 2.0 * run.log_evidence_sd
         ends = [run.log_evidence - error, run.log_evidence + error]
-        ax.plot(ends, [place, place], color=colour, linestyle=line, label=plain(label))
+        ax.plot(ends, [place, place], color=colour, linestyle=line, label=escape_dollars(label))
         # An open dot for a run that did not converge.
         fill = colour if run.converged else "white"
         ax.plot(run.log_evidence, place, "o", color=colour, markerfacecolor=fill)
@@ -108,7 +108,7 @@ def _draw_marginals(
     ax.set_xlim(min(low for low, _ in views), max(high for _, high in views))
     ax.set_ylim(bottom=0.0)
     ax.set_yticks([])
-    ax.set_xlabel(plain(name))
+    ax.set_xlabel(escape_dollars(name))
     ax.locator_params(axis="x", nbins=4)
     open_frame(ax)
     ax.spines["left"].set_visible(False)

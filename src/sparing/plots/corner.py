@@ -26,9 +26,9 @@ from sparing.plots.style import (
     REGION_MASSES,
     REGION_SHADES,
     View,
+    escape_dollars,
     evaluated_points,
     new_figure,
-    plain,
     points_without_value,
     posterior_views,
 )
@@ -165,12 +165,12 @@ def _label(ax: Axes, content: _Content, row: int, column: int) -> None:
     if column < row:
         ax.locator_params(axis="y", nbins=3)
     if row == content.dimension - 1:
-        ax.set_xlabel(plain(names[column]), fontsize=font_size)
+        ax.set_xlabel(escape_dollars(names[column]), fontsize=font_size)
         ax.tick_params(axis="x", labelrotation=45)
     else:
         ax.tick_params(axis="x", labelbottom=False)
     if column == 0 and row > 0:
-        ax.set_ylabel(plain(names[row]), fontsize=font_size)
+        ax.set_ylabel(escape_dollars(names[row]), fontsize=font_size)
     elif column < row:
         ax.tick_params(axis="y", labelleft=False)
 

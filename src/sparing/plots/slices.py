@@ -17,10 +17,10 @@ from sparing.plots.style import (
     GREEN,
     GREY,
     ORANGE,
+    escape_dollars,
     evaluated_points,
     open_frame,
     panel_grid,
-    plain,
     posterior_views,
 )
 from sparing.vbmc.run_record import RunRecord
@@ -69,7 +69,7 @@ def plot_slices(result: RunRecord) -> Figure:
         highest = min(float(np.max(mean + 2 * sd)), top + 0.5 * DEPTH)
         ax.set_ylim(top - DEPTH, highest + 0.1 * DEPTH)
         ax.set_xlim(*_interesting(x, np.maximum(mean, posterior), top))
-        ax.set_xlabel(plain(names[i]))
+        ax.set_xlabel(escape_dollars(names[i]))
         ax.locator_params(axis="x", nbins=4)
         open_frame(ax)
     axes[0].set_ylabel("log joint density")

@@ -63,8 +63,8 @@ def open_frame(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def plain(name: str) -> str:
-    """A dollar sign in a parameter's name is not the start of a formula unless it has a partner."""
+def escape_dollars(name: str) -> str:
+    """The name as it is shown: a dollar sign without a partner does not start a formula."""
     return name if name.count("$") % 2 == 0 else name.replace("$", r"\$")
 
 

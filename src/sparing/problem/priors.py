@@ -142,7 +142,7 @@ class MultivariatePrior(Prior):
     def description(self) -> dict[str, Any]:
         """Family and parameters."""
         family = _class_name(self.distribution)
-        values = {name: _plain(getattr(self.distribution, name)) for name in _MULTIVARIATE[family]}
+        values = {name: _floats(getattr(self.distribution, name)) for name in _MULTIVARIATE[family]}
         family = family.removesuffix("_frozen")
         return {"kind": "multivariate", "family": family, **values}
 
@@ -286,8 +286,8 @@ def _unusable(distribution: object) -> str | None:
 
 def _describe_univariate(distribution: Any) -> dict[str, Any]:
     if _is_frozen(distribution):
-        arguments = [_plain(value) for value in distribution.args]
-        keywords = {name: _plain(value) for name, value in sorted(distribution.kwds.items())}
+        arguments = [_floats(value) for value in distribution.args]
+        keywords = {name: _floats(value) for name, value in sorted(distribution.kwds.items())}
         return {"family": distribution.dist.name, "arguments": arguments, "keywords": keywords}
     return {"family": type(distribution).__name__, "summary": repr(distribution)}
 
@@ -315,5 +315,6 @@ def _everywhere(dimension: int) -> tuple[Array, Array]:
     return np.full(dimension, -np.inf), np.full(dimension, np.inf)
 
 
-def _plain(value: Any) -> Any:
+def _floats(value: Any) -> Any:
+    """A number as a float, an array as nested lists of floats."""
     return np.asarray(value, dtype=np.float64).tolist()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparing.errors import MissingExtraError
+from sparing.problem.warning_text import topic_of
 from sparing.report.meanings import MEANINGS
 from sparing.report.pictures import draw_pictures
 from sparing.report.questions import density_name, joint_prior, questions
@@ -22,7 +23,7 @@ from sparing.report.reproduction import reproduction
 from sparing.store.files import write_durably
 from sparing.summary.numbers import counted, duration, estimate, parameter_rows
 from sparing.summary.story import sentence, tell_story
-from sparing.summary.warning_texts import explanation_of
+from sparing.summary.warning_meanings import WARNING_MEANINGS
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -156,8 +157,8 @@ def _environment() -> Environment:
 
 
 def _explained(warning: str) -> ExplainedWarning:
-    known = explanation_of(warning)
-    return ExplainedWarning(warning, UNKNOWN_WARNING if known is None else known.meaning)
+    topic = topic_of(warning)
+    return ExplainedWarning(warning, UNKNOWN_WARNING if topic is None else WARNING_MEANINGS[topic])
 
 
 def _period(record: RunRecord) -> tuple[str, str] | None:

@@ -21,6 +21,7 @@ from sparing.numerics.arrays import Array
 from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.results.files.fingerprint import fingerprint
 from sparing.results.files.load_errors import load_errors
 from sparing.results.files.result_reader import load
@@ -185,5 +186,6 @@ def _replayed_result(store: RunDirectory) -> Result:
     result = inference.result()
     if result.stop_reason is not StopReason.BUDGET:
         return result
-    note = f"rebuilt from the journal in {store.path}, which does not record why a run ended"
-    return replace(result, warnings=(*result.warnings, note))
+    text = f"rebuilt from the journal in {store.path}, which does not record why a run ended"
+    warning = WarningText(WarningTopic.REBUILT_RESULT, text)
+    return replace(result, warnings=(*result.warnings, warning))

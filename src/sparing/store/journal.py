@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sparing.errors import StoreCorruptError, StoreError
 from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files
 from sparing.store.checked_json import ChecksumError
 from sparing.store.interface import Event
@@ -100,7 +101,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.torn_tail: Path | None = None
-        self.warnings: list[str] = []
+        self.warnings: list[WarningText] = []
         self._broken = ""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | files.BINARY
         with files.explained_errors(path, "open"):
@@ -125,16 +126,18 @@ class Journal:
         if found.unterminated:
             files.write_all(self._descriptor, b"\n")
             os.fsync(self._descriptor)
-            self.warnings.append(f"the last line of {self.path} lacked its end and was completed")
+            text = f"the last line of {self.path} lacked its end and was completed"
+            self.warnings.append(WarningText(WarningTopic.INCOMPLETE_LINE, text))
         elif found.tail:
             self.torn_tail = _unused_name(self.path)
             files.write_durably(self.torn_tail, found.tail)  # kept before it is cut off
             os.ftruncate(self._descriptor, self._length)
             os.fsync(self._descriptor)
-            self.warnings.append(
+            text = (
                 f"the last line of {self.path} was incomplete ({len(found.tail)} bytes) and was "
                 f"moved to {self.torn_tail.name}; the {len(self._entries)} before it are intact"
             )
+            self.warnings.append(WarningText(WarningTopic.INCOMPLETE_LINE, text))
 
     @property
     def _length(self) -> int:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sparing.errors import StoreCorruptError, StoreError
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_log import Evaluation, Proposal
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files, snapshots
 from sparing.store.interface import Event, Intent, Snapshot
 from sparing.store.journal import Journal, Scan, scan
@@ -71,7 +72,7 @@ class RunDirectory:
         spool: Spool,
         writer: _Writer | None,
         found: Scan,
-        warnings: list[str],
+        warnings: list[WarningText],
     ) -> None:
         self._path = path
         self._problem = problem
@@ -116,11 +117,13 @@ class RunDirectory:
         if fingerprint is not None:
             require_same_problem(path, problem, fingerprint)
         found = scan(files.read_regular_file(path / JOURNAL) or b"")
-        warnings = []
+        warnings: list[WarningText] = []
         if found.tail:
-            warnings.append(f"the last line of {path / JOURNAL} is incomplete and was left out")
+            text = f"the last line of {path / JOURNAL} is incomplete and was left out"
+            warnings.append(WarningText(WarningTopic.INCOMPLETE_LINE, text))
         if found.fault:
-            warnings.append(f"{path / JOURNAL}, {found.fault}. Only the lines before are shown")
+            text = f"{path / JOURNAL}, {found.fault}. Only the lines before are shown"
+            warnings.append(WarningText(WarningTopic.DAMAGED_JOURNAL, text))
         return cls(path, problem, Spool(path / SPOOL, read_only=True), None, found, warnings)
 
     @classmethod
@@ -141,9 +144,11 @@ class RunDirectory:
         writer = _Writer(lock, journal)
         warnings = [*journal.warnings]
         if lock.previous is not None:
-            warnings.append(f"the lock was taken over from a dead {lock.previous.described()}")
+            text = f"the lock was taken over from a dead {lock.previous.described()}"
+            warnings.append(WarningText(WarningTopic.LOCK_TAKEN_OVER, text))
         if seed is not None and seed != problem.seed:
-            warnings.append(f"the run goes on with its seed {problem.seed}, not with {seed}")
+            text = f"the run goes on with its seed {problem.seed}, not with {seed}"
+            warnings.append(WarningText(WarningTopic.SEED_KEPT, text))
         return cls(path, problem, Spool(path / SPOOL), writer, Scan(), warnings)
 
     @property

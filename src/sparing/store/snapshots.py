@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparing.errors import StoreError
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files
 from sparing.store.archive import pack, unpack
 from sparing.store.interface import Snapshot
@@ -41,9 +42,11 @@ def write_snapshot(directory: Path, snapshot: Snapshot, digests: Sequence[int]) 
                 other.unlink(missing_ok=True)
 
 
-def latest_snapshot(directory: Path, digests: Sequence[int]) -> tuple[Snapshot | None, list[str]]:
+def latest_snapshot(
+    directory: Path, digests: Sequence[int]
+) -> tuple[Snapshot | None, list[WarningText]]:
     """The newest intact snapshot that belongs to the journal, and warnings about others."""
-    warnings = []
+    warnings: list[WarningText] = []
     for number, path in _found(directory):
         try:
             content = files.read_regular_file(path)
@@ -51,7 +54,8 @@ def latest_snapshot(directory: Path, digests: Sequence[int]) -> tuple[Snapshot |
             if snapshot is not None:
                 return snapshot, warnings
         except (MalformedError, StoreError) as error:
-            warnings.append(f"{path} was ignored: {error}")
+            text = f"{path} was ignored: {error}"
+            warnings.append(WarningText(WarningTopic.DAMAGED_FILE, text))
     return None, warnings
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sparing.errors import StoreError
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files
 from sparing.store.checked_json import decode, encode
 from sparing.store.json_members import MalformedError, Members, to_json_types
@@ -52,7 +53,7 @@ class Spool:
     def __init__(self, directory: Path | None, *, read_only: bool = False) -> None:
         self._directory = directory
         self._read_only = read_only
-        self.warnings: list[str] = []
+        self.warnings: list[WarningText] = []
 
     @property
     def directory(self) -> str | None:
@@ -70,7 +71,8 @@ class Spool:
                 if content is not None:  # None: removed meanwhile
                     yield identifier, _record(content, identifier)
             except (MalformedError, StoreError) as error:
-                self.warnings.append(f"{path} cannot be used: {error}")
+                text = f"{path} cannot be used: {error}"
+                self.warnings.append(WarningText(WarningTopic.DAMAGED_FILE, text))
 
     def remove(self, identifier: int) -> None:
         """Forget a result, once it is in the journal; nothing happens when there is none."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparing.problem.warning_text import topic_of
 from sparing.summary.checks import LET_IT_GO_ON, Check, Light, check_run, worst_light
-from sparing.summary.warning_texts import explanation_of
+from sparing.summary.warning_meanings import SEEN_BY
 from sparing.vbmc.run_record import RunRecord
 from sparing.vbmc.stopping import StopReason
 
@@ -73,11 +74,11 @@ def _worries(record: RunRecord, checks: tuple[Check, ...]) -> tuple[Worry, ...]:
     lights = {check.topic: check.light for check in checks}
     worries, covered = [], set()
     for text in record.warnings:
-        known = explanation_of(text)
-        topic = None if known is None else known.topic
-        covered.add(topic)
+        topic = topic_of(text)
+        question = None if topic is None else SEEN_BY.get(topic)
+        covered.add(question)
         # A warning is never good news, whatever the threshold of the check beside it.
-        light = Light.RED if topic and lights.get(topic) is Light.RED else Light.AMBER
+        light = Light.RED if question and lights.get(question) is Light.RED else Light.AMBER
         worries.append(Worry(light, text))
     worries += [
         Worry(check.light, f"{check.topic} {sentence(check.finding)}")

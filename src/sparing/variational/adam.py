@@ -29,8 +29,8 @@ MIN_POOL = 1 << 16
 POOL_STEPS = 4
 
 
-class StopReason(enum.Enum):
-    """Why the optimisation ended."""
+class AscentEnd(enum.Enum):
+    """Why an ascent ended."""
 
     STEP_LIMIT = STOPPED_AT_LIMIT
     VALUE_SETTLED = STOPPED_BY_VALUE
@@ -144,7 +144,7 @@ class Adam:
         *,
         searching: bool,
         generator: np.random.Generator,
-    ) -> tuple[GaussianMixture, int, StopReason]:
+    ) -> tuple[GaussianMixture, int, AscentEnd]:
         """Optimise from start; returns the mixture, the number of steps and why they ended.
 
         While searching, in the warm-up, learning is fast and the weights are left alone.
@@ -174,7 +174,7 @@ class Adam:
             0 if searching else 1,
         )
         optimised = _scaled(from_parameters(phi, n_components, dimension), unit)
-        return normalised(optimised), int(n_steps), StopReason(status)
+        return normalised(optimised), int(n_steps), AscentEnd(status)
 
     def _constants(self, rate_max: float) -> Array:
         """The constants in the kernel's order, LEARNING_FIELDS."""

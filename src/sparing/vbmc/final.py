@@ -13,6 +13,7 @@ import numpy as np
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
 from sparing.variational.posterior import Posterior
@@ -92,23 +93,23 @@ def warnings_for_the_user(
     state: State,
     evaluations: Sequence[Evaluation],
     stop_reason: StopReason,
-) -> tuple[str, ...]:
+) -> tuple[WarningText, ...]:
     """What a person should know before trusting the result, each with what to do about it."""
-    texts: list[str] = []
+    texts: dict[WarningTopic, str] = {}
     if stop_reason is not StopReason.STABLE:
-        texts.append(
+        texts[WarningTopic.CONVERGENCE] = (
             f"the solution did not become stable ({stop_reason}); what is returned is the best "
             "recent one. Allow more evaluations, or compare several runs with other seeds"
         )
     if state.searching:
-        texts.append(
+        texts[WarningTopic.SEARCH] = (
             "the run ended while still searching for the bulk of the posterior: treat posterior "
             "and evidence as provisional. Allow more evaluations, or give x0 near the mode"
         )
     spread = _spread_over_the_box(solution.posterior)
     worst = int(np.argmax(spread))
     if spread[worst] > FAR_OUTSIDE:
-        texts.append(
+        texts[WarningTopic.BOX] = (
             f"the posterior of {solution.posterior.names[worst]!r} reaches {spread[worst]:.3g} "
             "widths of the plausible box from its centre. Either the box is far off, or the "
             "density does not fall to zero there: give bounds or a prior"
@@ -116,15 +117,15 @@ def warnings_for_the_user(
     n_failed = sum(entry.status is Status.FAILED for entry in evaluations)
     if n_failed:
         first = next(entry for entry in evaluations if entry.status is Status.FAILED)
-        texts.append(
+        texts[WarningTopic.FAILURES] = (
             f"{n_failed} of {len(evaluations)} evaluations failed (first: {first.message}); the "
             "posterior near those points is a guess"
         )
     pareto_k = solution.evidence.pareto_k
     if np.isfinite(pareto_k) and pareto_k > LARGEST_PARETO_K:
-        texts.append(
+        texts[WarningTopic.WEIGHTS] = (
             "the importance weights are too heavy-tailed "
             f"(Pareto k = {pareto_k:.2f} > {LARGEST_PARETO_K}):"
             " the log evidence is the lower bound itself"
         )
-    return tuple(texts)
+    return tuple(WarningText(topic, text) for topic, text in texts.items())

@@ -131,6 +131,7 @@ def test_it_survives_json_exactly():
     assert original["parameters"]["b"]["lower"] == "-inf"
 
 
+@pytest.mark.slow
 def test_it_is_the_same_in_every_process():
     outputs = {
         subprocess.run(

@@ -195,6 +195,9 @@ def change(metadata, path, value):
         (["seed"], -1, "negative"),
         (["seed"], "1", "not an integer"),
         (["evaluations", "status", 0], "GREAT", "not one of OK"),
+        (["warning_topics"], [], "more or fewer warnings than topics"),
+        (["warning_topics", 0], "__class__", "not one of CONVERGENCE"),
+        (["warning_topics", 0], [], "not one of CONVERGENCE"),
         (["elbo"], 10**400, "double precision"),
     ],
 )
@@ -212,6 +215,7 @@ def leaves(value, path=()):
             yield from leaves(item, (*path, key))
 
 
+@pytest.mark.slow
 def test_no_change_of_a_sealed_record_leads_to_anything_but_a_load_error(mixed_result, tmp_path):
     """Any JSON value in any place, with the right checksum: a result or LoadError."""
     arrays, metadata = result_to_parts(mixed_result)
@@ -230,6 +234,7 @@ def test_no_change_of_a_sealed_record_leads_to_anything_but_a_load_error(mixed_r
     assert n_refused > 200
 
 
+@pytest.mark.slow
 def test_no_change_of_a_sealed_array_leads_to_anything_but_a_load_error(mixed_result, tmp_path):
     arrays, metadata = result_to_parts(mixed_result)
     generator = np.random.default_rng(5)

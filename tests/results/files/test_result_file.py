@@ -10,6 +10,7 @@ from tests.results.files.support import assert_same
 import sparing
 from sparing.errors import ProblemError, StoreError, TargetError
 from sparing.problem.priors import Prior
+from sparing.problem.warning_text import WarningText, WarningTopic, topic_of
 from sparing.results.files.result_reader import result_from_parts
 from sparing.results.files.result_writer import result_to_parts
 from sparing.store.archive import pack, unpack
@@ -78,6 +79,17 @@ def test_odd_evaluations_come_back(mixed_result, odd_evaluations):
     again = result_from_parts(*unpack(pack(*result_to_parts(odd))))
     assert_same(again.evaluations, odd_evaluations)
     assert np.isnan(again.elbo)
+
+
+def test_warnings_come_back_with_their_topics(mixed_result):
+    seed_kept = WarningText(WarningTopic.SEED_KEPT, "the run goes on with its seed 1, not with 2")
+    warnings = (*mixed_result.warnings, "of a store that knows no topics", seed_kept)
+    changed = dataclasses.replace(mixed_result, warnings=warnings)
+    again = result_from_parts(*unpack(pack(*result_to_parts(changed)))).warnings
+    assert again == warnings
+    topics = [topic_of(warning) for warning in again]
+    assert topics == [topic_of(warning) for warning in warnings]
+    assert topics[-3:] == [WarningTopic.FAILURES, None, WarningTopic.SEED_KEPT]
 
 
 def test_all_settings_come_back(mixed_result):

@@ -117,6 +117,7 @@ def concentrated_prior(training: TrainingSet) -> HyperparameterPrior:
     return HyperparameterPrior(location, np.full(6, 0.4), prior.lower, prior.upper)
 
 
+@pytest.mark.slow
 def test_samples_follow_the_posterior():
     """Against self-normalised importance sampling from a Student-t around the optimum."""
     training = training_set(1, 8)

@@ -18,6 +18,7 @@ from sparing.errors import LoadError, StoreError
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
+from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.results.files.evaluations import read_evaluations
 from sparing.results.files.history import read_history
 from sparing.results.files.load_errors import load_errors
@@ -93,10 +94,25 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
             IterationInfo(**vars(row), timings=seconds)
             for row, seconds in zip(history, timings, strict=True)
         ),
-        warnings=tuple(members.texts("warnings")),
+        warnings=_read_warnings(members, topics_are_known="warning_topics" in metadata),
         settings=settings,
         seed=members.seed("seed"),
         surrogate=surrogate,
+    )
+
+
+def _read_warnings(members: Members, *, topics_are_known: bool) -> tuple[str, ...]:
+    """Texts with their topics; plain where a file names none, as older ones do."""
+    texts = members.texts("warnings")
+    if not topics_are_known:
+        return tuple(texts)
+    topics = members.values("warning_topics")
+    require(len(topics) == len(texts), "there are more or fewer warnings than topics of them")
+    return tuple(
+        text
+        if topic is None
+        else WarningText(enum_from_json(topic, WarningTopic, "warning_topics"), text)
+        for topic, text in zip(topics, texts, strict=True)
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from sparing.errors import StoreFullError
 from sparing.numerics.json_numbers import encode_number
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
+from sparing.problem.warning_text import WarningTopic, topic_of
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
 from sparing.results.files.posteriors import PosteriorWriter
@@ -68,6 +69,7 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
         "elbo_sd": encode_number(result.elbo_sd),
         "evidence": dataclass_to_json(result.evidence),
         "warnings": list(result.warnings),
+        "warning_topics": [_name(topic_of(warning)) for warning in result.warnings],
         "problem": problem,
         "coordinates": [_coordinate_to_json(g) for g in transform.coordinates],
         "settings": dataclass_to_json(result.settings),
@@ -76,6 +78,10 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
         "surrogate": surrogate,
     }
     return arrays, metadata
+
+
+def _name(topic: WarningTopic | None) -> str | None:
+    return None if topic is None else topic.name
 
 
 def coordinate_kind(coordinate: Coordinate) -> str:

@@ -1,0 +1,35 @@
+"""What `make quick` leaves out: everything named here, and single tests marked as slow."""
+
+from pathlib import Path
+
+import pytest
+
+# Processes, networks, other libraries, whole pages of documentation, runs from start to end.
+SLOW = (
+    "benchmarks",
+    "executors",
+    "integrations",
+    "packaging",
+    "plots",
+    "cli/test_run.py",
+    "report",
+    "results/files/test_state_codec.py",
+    "running/test_durable_runs.py",
+    "running/test_reproducibility.py",
+    "running/test_several_runs.py",
+    "store/test_durability.py",
+    "test_docstrings.py",
+    "test_documentation.py",
+    "test_examples.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    tests = Path(__file__).parent
+    slow = [tests / name for name in SLOW]
+    missing = [str(place) for place in slow if not place.exists()]
+    if missing:
+        raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(missing)}")
+    for item in items:
+        if any(item.path.is_relative_to(place) for place in slow):
+            item.add_marker(pytest.mark.slow)
