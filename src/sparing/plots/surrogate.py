@@ -13,7 +13,7 @@ import numpy as np
 from sparing.numerics.arrays import Array
 from sparing.numerics.blas_threads import one_blas_thread
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation, EvaluationLog
+from sparing.problem.evaluations import Evaluation, EvaluationLog
 from sparing.surrogate.gaussian_process import GaussianProcess, predict
 from sparing.surrogate.training_data import trimmed_indices
 from sparing.vbmc.algorithm import train_surrogate

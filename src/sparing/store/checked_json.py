@@ -9,7 +9,6 @@ is a `MalformedError`.
 from __future__ import annotations
 
 import json
-import math
 import re
 import zlib
 from collections.abc import Mapping
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+from sparing.numerics.json_numbers import decode_number, encode_number
+
 LARGEST_INTEGER = 2**63 - 1
 DEEPEST_NESTING = 32  # far below where reading or comparing would exhaust the stack
 _CHECKSUM = re.compile(rb',(?:\n  )?"crc": ?"([0-9a-f]{8})"\n?\}\Z')
@@ -120,11 +120,6 @@ def plain(value: Any) -> Any:
             raise TypeError(f"{value!r} cannot be written as JSON")
 
 
-def encode_number(value: float) -> float | str:
-    """A float as JSON holds it; Python writes the shortest digits that read back exactly."""
-    return value if math.isfinite(value) else repr(value)
-
-
 class Members:
     """The members of one JSON object, taken out one by one with their types checked."""
 
@@ -180,9 +175,9 @@ class Members:
         """A float."""
         return _number(self.take(name), name)
 
-    def optional_number(self, name: str, default: float) -> float:
-        """A float, or the default when it is not there."""
-        return self.number(name) if name in self._left else default
+    def optional_text(self, name: str) -> str:
+        """A string, empty when it is not there."""
+        return self.text(name) if name in self._left else ""
 
     def numbers(self, name: str) -> list[float]:
         """A list of at least one float."""
@@ -198,6 +193,11 @@ class Members:
             raise MalformedError(f"{name!r} is not an object")
         return value
 
+    def rest(self) -> dict[str, Any]:
+        """All that is left."""
+        left, self._left = self._left, {}
+        return left
+
     def finish(self) -> None:
         """Refuse what was not asked for: ignoring it could change a result."""
         if self._left:
@@ -206,14 +206,7 @@ class Members:
 
 
 def _number(value: object, name: str) -> float:
-    if isinstance(value, str) and value in NON_FINITE:
-        return NON_FINITE[value]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise MalformedError(f"{name!r} has something that is not a number")
     try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise MalformedError(f"{name!r} has a number beyond double precision")
-    return number
+        return decode_number(value)
+    except ValueError as error:
+        raise MalformedError(f"{name!r} has {error}") from None

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparing.errors import StoreCorruptError, StoreError
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation, Event
 from sparing.store import files
 from sparing.store.checked_json import ChecksumError, MalformedError
-from sparing.store.interface import Event
 from sparing.store.journal_lines import decode_line, encode_line
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from sparing.acquisition.propose import next_point
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.gaussian_process import GaussianProcess, condition
 from sparing.surrogate.hyperparameters import empirical_bayes_prior

@@ -14,7 +14,7 @@ import numpy as np
 from sparing.acquisition.propose import Rule
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.problem import Problem
 from sparing.surrogate.training_data import (
     joining_values,

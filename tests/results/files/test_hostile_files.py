@@ -183,7 +183,7 @@ def change(metadata, path, value):
         (["settings", "surrogate", "hpd_fraction"], 7.0, "settings.surrogate is invalid"),
         (["settings", "acquisition", "rules"], "UNCERTAINTY", "not a list"),
         (["settings", "acquisition", "rules"], [None], "not one of"),
-        (["settings", "stopping", "tolerance_sd"], "1e3", "no number"),
+        (["settings", "stopping", "tolerance_sd"], "1e3", "not a number"),
         (["stop_reason"], "os.system", "not one of STABLE"),
         (["problem", "names"], ["rate", "rate", "shift"], "inconsistent"),
         (["problem", "names"], ["rate"], "shape"),

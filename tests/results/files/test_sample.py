@@ -57,7 +57,7 @@ def test_version_1_reads_as_it_was_written():
 
 
 def test_version_1_has_no_member_that_its_description_does_not_name():
-    description = (Path(__file__).parents[2] / "docs" / "result-file.md").read_text("utf-8")
+    description = (Path(__file__).parents[3] / "docs" / "result-file.md").read_text("utf-8")
     with zipfile.ZipFile(SAMPLES / "result-v1.sparing") as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
     missing = [name for name in names if f"`{name}`" not in description]

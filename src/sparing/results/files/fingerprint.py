@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from sparing.numerics.arrays import Array
+from sparing.numerics.json_numbers import encode_number
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.results.files.plain import to_plain
 from sparing.results.files.result_writer import coordinate_kind
 from sparing.results.files.stored_problem import VECTORS, prior_description
-from sparing.store.checked_json import encode_number
 from sparing.vbmc.settings import Settings
 
 WITHOUT_EFFECT = ("evaluations_per_dimension",)  # the default of max_evaluations, nothing else

@@ -15,8 +15,8 @@ from numbers import Integral, Real
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from sparing.errors import LoadError
+from sparing.numerics.json_numbers import decode_number, encode_number
 from sparing.results.files.parts import require
-from sparing.store.checked_json import NON_FINITE, encode_number
 
 T = TypeVar("T")
 
@@ -66,13 +66,10 @@ def from_plain(value: Any, expected: type[T], where: str) -> T:
 
 def number_from_plain(value: Any, where: str) -> float:
     """The float that `encode_number` wrote."""
-    if isinstance(value, str) and value in NON_FINITE:
-        return NON_FINITE[value]
-    require(isinstance(value, int | float) and not isinstance(value, bool), f"{where}: no number")
     try:
-        return float(value)
-    except OverflowError:
-        raise LoadError(f"{where} is beyond double precision") from None
+        return decode_number(value)
+    except ValueError as error:
+        raise LoadError(f"{where} is {error}") from None
 
 
 def enum_from_plain(value: Any, expected: type[T], where: str) -> T:

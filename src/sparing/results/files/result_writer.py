@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from sparing.errors import StoreFullError
+from sparing.numerics.json_numbers import encode_number
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.problem import Problem
 from sparing.results.files.archive import pack
 from sparing.results.files.evaluations import write_evaluations
@@ -19,7 +20,6 @@ from sparing.results.files.parts import Arrays, Metadata
 from sparing.results.files.plain import to_plain
 from sparing.results.files.posteriors import PosteriorWriter
 from sparing.results.files.stored_problem import write_problem
-from sparing.store.checked_json import encode_number
 from sparing.store.files import write_durably
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.evidence import Evidence

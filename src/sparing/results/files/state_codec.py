@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.numerics.blas_threads import one_blas_thread
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.history import read_history, write_history
 from sparing.results.files.parts import Arrays, Metadata, Parts, load_errors, require
