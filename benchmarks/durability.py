@@ -28,8 +28,8 @@ import numpy as np
 
 from benchmarks.killing import kill_at_boundary, killed_child
 from sparing.errors import StoreError, StoreFullError, StoreLockedError
-from sparing.problem.evaluation_log import Evaluation, Status
-from sparing.store import Event, Intent, RunDirectory, write_spooled_outcome
+from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
+from sparing.store import RunDirectory, write_spooled_outcome
 from sparing.store.journal_lines import encode_line
 from sparing.testing.store import append_events, assert_same_events
 
@@ -44,12 +44,11 @@ def events(count: int) -> list[Event]:
     made: list[Event] = []
     for number in range((count + 1) // 2):
         x = generator.standard_normal(6)
-        made.append(Intent(number, x))
+        made.append(Proposal(number, x))
         value = float(generator.standard_normal())
         times = {"duration": 1.5, "started": 1e9 + number, "ended": 1e9 + number + 1.5}
-        made.append(
-            Evaluation(number, x, value, Status.OK, identifier=number, worker="host:1", **times)
-        )
+        outcome = Outcome(value, Status.OK, worker="host:1", **times)
+        made.append(Evaluation(number, number, x, outcome))
     return made[:count]
 
 
@@ -63,11 +62,11 @@ def work(path: Path, count: int, acknowledge: Callable[[], None]) -> None:
     with RunDirectory.open(path, FINGERPRINT, seed=1) as store:
         done = len(store.events())
         for event in events(count)[done:]:
-            if not isinstance(event, Intent):
+            if not isinstance(event, Proposal):
                 write_spooled_outcome(f"{path}/spool", event.index, {"value": event.value})
             append_events(store, [event])
             acknowledge()
-            if not isinstance(event, Intent):
+            if not isinstance(event, Proposal):
                 store.spool.remove(event.index)
                 if event.index % 2:
                     store.write_snapshot(event.index, {"x": event.x}, {"index": event.index})

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 import sparing
+from sparing.executors import Outcome
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
@@ -41,6 +42,11 @@ def short_run():
     return sparing.infer(problem, seed=1, max_evaluations=12, progress=False)
 
 
+def with_outcome(entry, **changes):
+    """The evaluation as if its outcome had been another."""
+    return replace(entry, outcome=replace(entry.outcome, **changes))
+
+
 def make_result(
     problem=None, *, mean=0.0, sd=1.0, log_evidence=0.0, error=0.01, converged=True, seed=0
 ):
@@ -55,6 +61,6 @@ def make_result(
         evidence=replace(short_run().evidence, log_evidence=log_evidence, sd=error),
         converged=converged,
         stop_reason=stable if converged else sparing.StopReason.BUDGET,
-        evaluations=(sparing.Evaluation(0, x, -1.0, sparing.Status.OK, 0.1),),
+        evaluations=(sparing.Evaluation(0, None, x, Outcome(-1.0, sparing.Status.OK, 0.1)),),
         seed=seed,
     )

@@ -36,7 +36,7 @@ from sparing.executors import (
     TooManyFailuresError,
     retry,
 )
-from sparing.problem.evaluation_log import Evaluation, Proposal, Status
+from sparing.problem.evaluations import Evaluation, Proposal, Status
 from sparing.problem.parameter_transform import BoundedMap
 from sparing.problem.problem import Problem
 from sparing.results.agreement import AgreementLimits

@@ -7,6 +7,7 @@ import pytest
 
 import sparing
 from sparing.cli.exit_codes import ExitCode
+from sparing.executors import Outcome
 
 
 def rows_of(path):
@@ -51,10 +52,11 @@ def test_every_file_from_a_run_directory(sparing_command, directory, result, tmp
 
 
 def test_a_result_file_with_awkward_names_and_values(sparing_command, result, tmp_path):
-    entry = sparing.Evaluation(
-        *(0, np.array([1 / 3]), -np.inf, sparing.Status.OUT_OF_SUPPORT, np.nan),
+    outcome = Outcome(
+        *(-np.inf, sparing.Status.OUT_OF_SUPPORT, np.nan),
         message='a "quoted" text,\nin two lines \ud800',
     )
+    entry = sparing.Evaluation(0, 7, np.array([1 / 3]), outcome, rule="a rule")
     problem = sparing.Problem(lambda x: 0.0, -2.0, 2.0, names=["status"])
     posterior = replace(result.posterior, names=("status",))
     path = tmp_path / "odd.sparing"
@@ -65,6 +67,7 @@ def test_a_result_file_with_awkward_names_and_values(sparing_command, result, tm
     (row,) = rows_of(files[0])
     assert float(row["parameter status"]) == 1 / 3
     assert row["status"] == "out of support"
+    assert (row["noise_sd"], row["kind"], row["rule"]) == ("0.0", "", "a rule")
     assert row["message"] == 'a "quoted" text,\nin two lines \\ud800'
     assert (float(row["log_joint"]), row["seconds"]) == (-np.inf, "nan")
     assert json.loads(files[1].read_text())["statuses"] == {"out of support": 1}

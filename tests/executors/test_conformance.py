@@ -25,7 +25,7 @@ from sparing.executors import (
     UnpicklableProblemError,
     target_call,
 )
-from sparing.problem.evaluation_log import Proposal
+from sparing.problem.evaluations import Proposal
 from sparing.testing import Abilities, check_executor
 from sparing.testing.executor import Target
 

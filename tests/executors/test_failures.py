@@ -19,12 +19,14 @@ from sparing.executors import (
     retry,
 )
 from sparing.executors.failures import describe_exit
-from sparing.problem.evaluation_log import Evaluation, Proposal, Status
+from sparing.problem.evaluations import Evaluation, Proposal, Status
 
 
 def failed(n):
     return [
-        Evaluation(k, np.array([float(k), 0.5]), math.nan, Status.FAILED, 1.0, f"reason {k}")
+        Evaluation(
+            k, k, np.array([float(k), 0.5]), Outcome(math.nan, Status.FAILED, 1.0, f"reason {k}")
+        )
         for k in range(n)
     ]
 

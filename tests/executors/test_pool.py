@@ -27,7 +27,7 @@ from sparing.executors import (
 from sparing.executors import (
     pool as pool_module,
 )
-from sparing.problem.evaluation_log import Proposal, Status
+from sparing.problem.evaluations import Proposal, Status
 from sparing.store import Spool
 
 

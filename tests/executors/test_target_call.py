@@ -11,7 +11,7 @@ from scipy import stats
 
 from sparing import Problem
 from sparing.executors import FailureKind, classify, evaluate, evaluate_remotely, record_to_outcome
-from sparing.problem.evaluation_log import Status
+from sparing.problem.evaluations import Status
 
 X = np.array([0.5])
 

@@ -6,6 +6,7 @@ import pytest
 from tests.hand_made import make_result
 
 import sparing
+from sparing.executors import Outcome
 
 arviz = pytest.importorskip("arviz")
 
@@ -15,7 +16,11 @@ def result():
     problem = sparing.Problem(lambda x: 0.0, [-2.0, -2.0], [2.0, 2.0], names=["draw", "v/c"])
     entries = [(-1.0, sparing.Status.OK), (-np.inf, sparing.Status.OUT_OF_SUPPORT)]
     evaluations = tuple(
-        sparing.Evaluation(i, np.array([i, i + 0.5]), value, status, 0.1 * i)
+        sparing.Evaluation(
+            *(i, i, np.array([i, i + 0.5])),
+            Outcome(value, status, 0.1 * i, message="half a \ud800" * i, noise_sd=0.25 * i),
+            rule="a rule",
+        )
         for i, (value, status) in enumerate(entries)
     )
     made = make_result(problem, mean=1.0, sd=0.5, log_evidence=-7.5, error=0.02)
@@ -38,6 +43,10 @@ def check(data, result, draws):
     assert evaluations["value"].values.tolist() == [-1.0, -np.inf]
     assert evaluations["status"].values.tolist() == ["ok", "out of support"]
     assert evaluations["duration"].values.tolist() == [0.0, 0.1]
+    assert evaluations["noise_sd"].values.tolist() == [0.0, 0.25]
+    assert evaluations["message"].values.tolist() == ["", "half a \\ud800"]
+    assert evaluations["kind"].values.tolist() == ["", ""]
+    assert evaluations["rule"].values.tolist() == ["a rule", "a rule"]
     attributes = data.attrs
     assert (attributes["log_evidence"], attributes["log_evidence_sd"]) == (-7.5, 0.02)
     assert (attributes["converged"], attributes["n_evaluations"]) == (1, 2)

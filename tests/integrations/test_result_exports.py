@@ -9,6 +9,7 @@ import pytest
 from tests.hand_made import make_result
 
 import sparing
+from sparing.executors import FailureKind, Outcome
 from sparing.integrations import columns, optional, precision, process_cache
 from sparing.integrations.columns import column_names
 from sparing.integrations.optional import optional_module
@@ -23,9 +24,16 @@ def half_bounded_result():
     )
     ok, failed = sparing.Status.OK, sparing.Status.FAILED
     evaluations = (
-        sparing.Evaluation(0, np.array([1.0, 0.5]), -3.0, ok, 0.25, worker="host:7"),
-        sparing.Evaluation(1, np.array([2.0, 1.5]), np.nan, failed, 0.5, message="it raised"),
-        sparing.Evaluation(2, np.array([3.0, 2.5]), -4.0, ok, 0.75, started=1e9),
+        sparing.Evaluation(
+            0, 0, np.array([1.0, 0.5]), Outcome(-3.0, ok, 0.25, worker="host:7"), rule="a rule"
+        ),
+        sparing.Evaluation(
+            *(1, 1, np.array([2.0, 1.5])),
+            Outcome(np.nan, failed, 0.5, "it raised \ud800", kind=FailureKind.EXCEPTION),
+        ),
+        sparing.Evaluation(
+            2, None, np.array([3.0, 2.5]), Outcome(-4.0, ok, 0.75, started=1e9, noise_sd=0.5)
+        ),
     )
     return replace(make_result(problem, sd=0.3), evaluations=evaluations)
 
@@ -54,13 +62,16 @@ def test_evaluations_as_a_table():
     assert table["duration"].tolist() == [0.25, 0.5, 0.75]
     np.testing.assert_array_equal(table["started"], [np.nan, np.nan, 1e9])
     assert table["worker"].tolist() == ["host:7", "", ""]
-    assert table["message"].tolist() == ["", "it raised", ""]
+    assert table["message"].tolist() == ["", "it raised \\ud800", ""]
+    assert table["kind"].tolist() == ["", "exception", ""]
+    assert table["noise_sd"].tolist() == [0.0, 0.0, 0.5]
+    assert table["rule"].tolist() == ["a rule", "", ""]
 
 
 def test_no_evaluations_still_make_a_table():
     pytest.importorskip("pandas")
     table = replace(half_bounded_result(), evaluations=()).evaluations_dataframe()
-    assert table.shape == (0, 9)
+    assert table.shape == (0, 2 + 10)
 
 
 def test_getdist_sees_the_moments_the_bounds_and_the_best_draw():

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 import sparing
-from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.result import Result
 from sparing.variational.mixture import GaussianMixture
@@ -108,9 +108,10 @@ def made_by_hand(dimension, n_evaluations=60, n_components=5, whitened=True):
     )
     posterior = Posterior(mixture, transform, problem.names)
     points = posterior.sample(n_evaluations, seed=1)
+    values = [float(posterior.log_density(x)) + LOG_EVIDENCE for x in points]
     evaluations = tuple(
-        Evaluation(i, x, float(posterior.log_density(x)) + LOG_EVIDENCE, Status.OK, 0.1)
-        for i, x in enumerate(points)
+        Evaluation(i, None, x, Outcome(value, Status.OK, 0.1))
+        for i, (x, value) in enumerate(zip(points, values, strict=True))
     )
     base = converged()
     return Result(

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from tests.hand_made import with_outcome
 
 import sparing
 from sparing.errors import InvalidValueError
 from sparing.executors import evaluate
-from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.running.independent_runs import tell_known
 from sparing.store.journal_lines import decode_line, encode_line
@@ -99,7 +100,7 @@ def test_noise_is_told_with_a_value():
 
 
 def test_a_pooled_run_is_told_the_noise():
-    known = [Evaluation(0, np.zeros(2), -1.0, Status.OK, 0.1, noise_sd=0.3)]
+    known = [Evaluation(0, None, np.zeros(2), Outcome(-1.0, Status.OK, 0.1, noise_sd=0.3))]
     pooled = sparing.Inference(make_problem(), seed=1)
     tell_known(pooled, known)
     assert pooled.evaluations[0].noise_sd == 0.3
@@ -125,9 +126,9 @@ def test_out_of_support_there_is_no_noise():
 
 
 def test_the_journal_says_nothing_of_exact_values():
-    exact = Evaluation(0, np.zeros(2), -1.0, Status.OK, 0.1)
+    exact = Evaluation(0, None, np.zeros(2), Outcome(-1.0, Status.OK, 0.1))
     assert b"noise" not in encode_line(0, exact)
-    line = encode_line(1, Evaluation(1, np.zeros(2), -1.0, Status.OK, 0.1, noise_sd=1 / 3))
+    line = encode_line(1, with_outcome(exact, noise_sd=1 / 3))
     assert decode_line(line.rstrip(b"\n"))[1].noise_sd == 1 / 3
 
 
@@ -135,7 +136,9 @@ def test_the_journal_says_nothing_of_exact_values():
 def test_the_surrogate_is_trained_with_it(deep_values):
     problem = make_problem()
     evaluations = [
-        Evaluation(i, np.array([0.1 * i, 0.0]), -float(i), Status.OK, 0.0, noise_sd=0.2 * i)
+        Evaluation(
+            i, None, np.array([0.1 * i, 0.0]), Outcome(-float(i), Status.OK, 0.0, noise_sd=0.2 * i)
+        )
         for i in range(5)
     ]
     training = training_set(evaluations, ParameterTransform.from_problem(problem), deep_values)

@@ -7,12 +7,11 @@ import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.hand_made import make_result
+from tests.hand_made import make_result, with_outcome
 
 import sparing
 from sparing import StopReason
@@ -227,7 +226,7 @@ class TestPooled:
             blind = sparing.Problem(one_mode, -centre - 3, centre + 3)
             result = sparing.infer(blind, seed=1, max_evaluations=25, progress=False)
             near = [e for e in result.evaluations if sign * np.sum(e.x) > 0]
-            known += [replace(entry, value=mixture(entry.x)) for entry in near]
+            known += [with_outcome(entry, value=mixture(entry.x)) for entry in near]
         settings = pooled_settings(sparing.Settings(), len(known))
         pooled = sparing.Inference(
             problem, seed=1, settings=settings, max_evaluations=len(known) + 60

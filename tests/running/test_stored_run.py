@@ -14,7 +14,7 @@ from sparing.running.stored_run import (
     RESULT,
     latest_iteration,
     load_run,
-    pending_intents,
+    pending_proposals,
     require_same_model,
     saved_result,
     stored_identity,
@@ -98,7 +98,7 @@ def test_a_run_in_progress_gives_the_result_so_far(tmp_path):
         waiting = inference.ask(2)
         found = load_run(tmp_path)
         with read_only(tmp_path) as store:
-            pending = pending_intents(store.events())
+            pending = pending_proposals(store.events())
             info = latest_iteration(store)
         expected = inference.result()
     assert [intent.identifier for intent in pending] == [p.identifier for p in waiting]
@@ -123,7 +123,7 @@ def test_points_that_nobody_proposed_are_not_pending(tmp_path):
         inference.tell(np.array([1.0, 0.5]), -1.0)
         inference.tell(other, -2.0)
     with read_only(tmp_path) as store:
-        (intent,) = pending_intents(store.events())
+        (intent,) = pending_proposals(store.events())
     assert intent.identifier == proposal.identifier
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sparing.problem.evaluation_log import Proposal
+from sparing.problem.evaluations import Proposal
 from sparing.store import RunDirectory
 from sparing.testing.store import append_events, example_events
 

@@ -1,9 +1,11 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.store.support import FINGERPRINT, opened
 
+from sparing.problem.evaluations import Evaluation
 from sparing.store import MemoryStore, RunDirectory
 from sparing.testing.store import check_store
 
@@ -26,8 +28,10 @@ class Forgetful(MemoryStore):
 
 
 class Careless(MemoryStore):
-    def append_result(self, evaluation):
-        self._append(evaluation)
+    def append(self, event):
+        if isinstance(event, Evaluation):
+            self._n_results = event.index
+        super().append(event)
 
 
 class Immortal(MemoryStore):
@@ -37,10 +41,10 @@ class Immortal(MemoryStore):
 
 class Rounding(MemoryStore):
     def events(self):
-        events = super().events()
-        for event in events:
-            object.__setattr__(event, "x", event.x.astype(np.float32).astype(np.float64))
-        return events
+        return tuple(
+            replace(event, x=event.x.astype(np.float32).astype(np.float64))
+            for event in super().events()
+        )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tests.store.support import FINGERPRINT, JOURNAL, X, filled, opened, proposal, started
 
 from sparing.errors import StoreCorruptError, StoreError, StoreFullError
-from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.warning_text import WarningTopic
 from sparing.store import RunDirectory
 from sparing.store.checked_json import encode
@@ -31,7 +31,7 @@ def test_one_write_and_one_fsync_per_event(tmp_path, monkeypatch):
         for name in ("write", "fsync"):
             real = getattr(os, name)
             monkeypatch.setattr(os, name, _noting(real, name, calls))
-        store.append_intent(proposal())
+        store.append(proposal())
         assert calls == ["write", "fsync"]
 
 
@@ -75,7 +75,7 @@ def test_truncation_at_every_byte_of_the_last_three_lines(tmp_path, monkeypatch)
 def test_torn_tails_are_numbered_and_kept(tmp_path):
     for tail in (b"first", b"second\n", b"\0\0\0"):
         with opened(tmp_path) as store:
-            store.append_intent(proposal())
+            store.append(proposal())
         with (tmp_path / JOURNAL).open("ab") as journal:
             journal.write(tail)
     with opened(tmp_path) as store:
@@ -180,16 +180,16 @@ def test_random_bytes_never_raise_anything_else():
 
 def test_a_failed_write_is_taken_back_and_can_be_repeated(tmp_path, monkeypatch):
     with opened(tmp_path) as store:
-        store.append_intent(proposal(0))
+        store.append(proposal(0))
         before = (tmp_path / JOURNAL).read_bytes()
         real = os.write
         for failing in (_no_space, lambda descriptor, data: real(descriptor, data[:20])):
             monkeypatch.setattr(os, "write", failing)
             with pytest.raises(StoreFullError, match="make space, then start the run again"):
-                store.append_intent(proposal(1))
+                store.append(proposal(1))
             assert (tmp_path / JOURNAL).read_bytes() == before
         monkeypatch.setattr(os, "write", real)
-        store.append_intent(proposal(1))
+        store.append(proposal(1))
         assert [event.identifier for event in store.events()] == [0, 1]
     assert len(opened(tmp_path, read_only=True).events()) == 2
 
@@ -200,15 +200,15 @@ def _no_space(*_):
 
 def test_nothing_is_glued_to_a_tail_that_could_not_be_cut_off(tmp_path, monkeypatch):
     with opened(tmp_path) as store:
-        store.append_intent(proposal(0))
+        store.append(proposal(0))
         with monkeypatch.context() as broken:
             real = os.write
             broken.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:20]))
             broken.setattr(os, "ftruncate", _no_space)
             with pytest.raises(StoreFullError):
-                store.append_intent(proposal(1))
+                store.append(proposal(1))
         with pytest.raises(StoreError, match="could not be restored"):
-            store.append_intent(proposal(1))
+            store.append(proposal(1))
     with opened(tmp_path) as store:
         assert len(store.events()) == 1
         assert store.torn_tail is not None
@@ -220,7 +220,7 @@ def test_a_failing_fsync_is_an_error(tmp_path, monkeypatch):
             real, failures = os.fsync, [OSError(errno.EIO, "Input/output error")]
             broken.setattr(os, "fsync", lambda fd: _raise(failures.pop()) if failures else real(fd))
             with pytest.raises(StoreError, match="Input/output error"):
-                store.append_intent(proposal(0))
+                store.append(proposal(0))
         assert store.events() == ()
         assert (tmp_path / JOURNAL).read_bytes() == b""
 
@@ -241,8 +241,8 @@ def test_an_interrupt_after_the_write_does_not_lose_the_line(tmp_path, monkeypat
     with opened(tmp_path) as store:
         monkeypatch.setattr(os, name, interrupted)
         with pytest.raises(KeyboardInterrupt):
-            store.append_intent(proposal(0))
-        store.append_intent(proposal(1))
+            store.append(proposal(0))
+        store.append(proposal(1))
         assert [event.identifier for event in store.events()] == [0, 1]
     assert len(opened(tmp_path, read_only=True).events()) == 2
 
@@ -260,11 +260,11 @@ def test_a_file_size_limit_loses_nothing(tmp_path):
         count = 0
         try:
             while True:
-                store.append_intent(proposal(count))
+                store.append(proposal(count))
                 count += 1
         except StoreFullError:
             resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-            store.append_intent(proposal(count))
+            store.append(proposal(count))
             sys.exit(count + 1)
     """
     with started(script, tmp_path) as process:
@@ -277,26 +277,26 @@ def test_a_file_size_limit_loses_nothing(tmp_path):
 
 def test_another_writer_is_noticed(tmp_path):
     with opened(tmp_path) as store:
-        store.append_intent(proposal(0))
+        store.append(proposal(0))
         with (tmp_path / JOURNAL).open("ab") as journal:
             journal.write(b"from elsewhere\n")
         with pytest.raises(StoreError, match="another process changed it"):
-            store.append_intent(proposal(1))
+            store.append(proposal(1))
 
 
 def test_a_deleted_journal_is_noticed(tmp_path):
     with opened(tmp_path) as store:
         (tmp_path / JOURNAL).unlink()
         with pytest.raises(StoreError, match="deleted"):
-            store.append_intent(proposal(0))
+            store.append(proposal(0))
 
 
 def test_an_impossible_event_is_refused_before_it_is_written(tmp_path):
     with opened(tmp_path) as store:
         with pytest.raises(StoreError, match="its index is 3, not 0"):
-            store.append_result(Evaluation(3, X, 0.0, Status.OK, 0.0))
+            store.append(Evaluation(3, None, X, Outcome(0.0, Status.OK, 0.0)))
         with pytest.raises(StoreError, match="shape"):
-            store.append_result(Evaluation(0, np.zeros((2, 2)), 0.0, Status.OK, 0.0))
+            store.append(Evaluation(0, None, np.zeros((2, 2)), Outcome(0.0, Status.OK, 0.0)))
         assert (tmp_path / JOURNAL).read_bytes() == b""
 
 

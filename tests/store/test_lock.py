@@ -20,7 +20,7 @@ HOLDER = """
     import sys, time
     from tests.store.support import opened, proposal
     store = opened(sys.argv[1], seed=1)
-    store.append_intent(proposal())
+    store.append(proposal())
     print("ready", flush=True)
     time.sleep(600)
 """
@@ -89,7 +89,7 @@ def test_an_orphaned_worker_does_not_keep_the_lock(tmp_path):
         store = opened(sys.argv[1], seed=1)
         if os.fork() == 0:
             try:
-                store.append_intent(proposal())
+                store.append(proposal())
             except StoreError as error:
                 print(error, flush=True)
             else:
@@ -114,11 +114,11 @@ def test_a_removed_lock_stops_its_owner(tmp_path):
     with opened(tmp_path) as first:
         (tmp_path / "lock").unlink()
         with opened(tmp_path) as second:
-            second.append_intent(proposal())
+            second.append(proposal())
             with pytest.raises(StoreError, match="taken over by process"):
-                first.append_intent(proposal())
+                first.append(proposal())
         with pytest.raises(StoreError, match="was removed"):
-            first.append_intent(proposal())
+            first.append(proposal())
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ def test_a_damaged_lock_is_watched_then_taken(tmp_path, monkeypatch, text):
     monkeypatch.setattr(lock_module, "WATCH_SECONDS", 0.02)
     (tmp_path / "lock").write_bytes(text)
     with opened(tmp_path) as store:
-        store.append_intent(proposal())
+        store.append(proposal())
 
 
 def test_the_text_fits_whatever_the_command(monkeypatch):

@@ -82,8 +82,8 @@ def test_reading_needs_no_fingerprint_and_changes_nothing(tmp_path):
         assert list(store.spool.harvest()) == []
         assert len(store.warnings) == 3
         for write in (
-            lambda: store.append_intent(proposal()),
-            lambda: store.append_result(store.events()[2]),
+            lambda: store.append(proposal()),
+            lambda: store.append(store.events()[2]),
             lambda: store.write_snapshot(0, {}, {}),
             lambda: store.spool.remove(3),
         ):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from tests.store.support import contents
 
-from sparing.problem.evaluation_log import Evaluation, Status
-from sparing.store import Intent, RunDirectory
+from sparing.problem.evaluations import Evaluation, Outcome, Proposal, Status
+from sparing.store import RunDirectory
 from sparing.testing.store import assert_same_events
 
 SAMPLE = Path(__file__).parent / "sample"
@@ -23,33 +23,27 @@ FINGERPRINT = {
 A = np.array([1 / 3, 0.1])
 B = np.array([-0.0, 5e-324])
 EVENTS = [
-    Intent(0, A),
-    Intent(1, B),
-    Evaluation(
-        index=0, identifier=1, x=B, value=-math.inf, status=Status.OUT_OF_SUPPORT, duration=0.25,
+    Proposal(0, A),
+    Proposal(1, B),
+    Evaluation(0, 1, B, Outcome(
+        -math.inf, Status.OUT_OF_SUPPORT, duration=0.25,
         started=1.7e9, ended=1.7e9 + 0.25, worker="node1:42",
-    ),
-    Evaluation(
-        index=1, identifier=0, x=A, value=-1 / 7, status=Status.OK, duration=0.1 + 0.2,
+    )),
+    Evaluation(1, 0, A, Outcome(
+        -1 / 7, Status.OK, duration=0.1 + 0.2,
         started=1.7e9, ended=1.7e9 + 1 / 3, worker="node1:41",
-    ),
-    Evaluation(index=2, x=np.array([2.5, 0.5]), value=1e-300, status=Status.OK, duration=math.nan),
-    Intent(2, A * 2),
-    Evaluation(
-        index=3, identifier=2, x=A * 2, value=math.nan, status=Status.FAILED, duration=1.0,
-        message='ValueError: "no" \u2264 \U0001f600',
+    )),
+    Evaluation(2, None, np.array([2.5, 0.5]), Outcome(1e-300, Status.OK, duration=math.nan)),
+    Proposal(2, A * 2),
+    Evaluation(3, 2, A * 2, Outcome(
+        math.nan, Status.FAILED, duration=1.0, message='ValueError: "no" \u2264 \U0001f600',
         traceback="Traceback (most recent call last):\n  ...\n", worker="node2:7",
-    ),
-    Intent(3, A * 3),
-    Intent(4, A * 4),
-    Intent(5, A * 5),
-    Evaluation(
-        index=4, identifier=3, x=A * 3, value=math.nan, status=Status.TIMED_OUT, duration=60.0,
-        message="longer than 60 s",
-    ),
-    Evaluation(
-        index=5, identifier=4, x=A * 4, value=math.nan, status=Status.ABANDONED, duration=math.nan
-    ),
+    )),
+    Proposal(3, A * 3),
+    Proposal(4, A * 4),
+    Proposal(5, A * 5),
+    Evaluation(4, 3, A * 3, Outcome(math.nan, Status.TIMED_OUT, 60.0, "longer than 60 s")),
+    Evaluation(5, 4, A * 4, Outcome(math.nan, Status.ABANDONED, duration=math.nan)),
 ]  # fmt: skip
 
 
@@ -73,7 +67,7 @@ def test_the_sample_can_be_continued(tmp_path):
     run = shutil.copytree(SAMPLE, tmp_path / "run")
     with RunDirectory.open(run, FINGERPRINT) as store:
         check(store)
-        store.append_result(Evaluation(6, A * 5, -2.5, Status.OK, 1.5, identifier=5))
+        store.append(Evaluation(6, 5, A * 5, Outcome(-2.5, Status.OK, 1.5)))
         store.spool.remove(5)
     with RunDirectory.open(run, FINGERPRINT) as store:
         assert len(store.events()) == len(EVENTS) + 1

@@ -22,7 +22,7 @@ def written(path, numbers=(1, 2, 3)):
     """A run directory with one event per snapshot; returns its open store."""
     store = opened(path)
     for number in numbers:
-        store.append_intent(proposal(number))
+        store.append(proposal(number))
         store.write_snapshot(number, {"a": np.array([float(number)])}, {"n": number})
     return store
 
@@ -101,7 +101,7 @@ def test_a_snapshot_of_events_that_are_gone_is_not_used(tmp_path):
     with opened(tmp_path) as store:
         assert store.latest_snapshot().number == 2
         assert any("another journal" in warning for warning in store.warnings)
-        store.append_intent(proposal(99))  # not what the third snapshot was made from
+        store.append(proposal(99))  # not what the third snapshot was made from
         assert store.latest_snapshot().number == 2
         store.write_snapshot(3, {}, {})
         assert len(files(tmp_path)) == 2

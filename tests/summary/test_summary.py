@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from tests.hand_made import with_outcome
 from tests.report.records import (
     LOG_EVIDENCE,
     converged,
@@ -19,7 +20,7 @@ from tests.report.records import (
 )
 
 import sparing
-from sparing.problem.evaluation_log import Proposal, Status
+from sparing.problem.evaluations import Proposal, Status
 from sparing.problem.warning_text import WarningTopic
 from sparing.store import RunDirectory
 from sparing.summary import Light, Topic, check_run
@@ -182,7 +183,7 @@ def test_noise(sd, light):
 @pytest.mark.parametrize(("sd", "light"), [(0.5, Light.GREEN), (3.0, Light.RED)])
 def test_noise_that_was_told(sd, light):
     result = with_last(converged(), noise_sd=sd)
-    told = tuple(replace(entry, noise_sd=sd) for entry in result.evaluations)
+    told = tuple(with_outcome(entry, noise_sd=sd) for entry in result.evaluations)
     result = replace(result, evaluations=told)
     assert light_of(result, Topic.NOISE) is light
     (check,) = [check for check in check_run(result) if check.topic is Topic.NOISE]
@@ -228,9 +229,11 @@ def test_the_posterior_s_error_is_not_judged_where_it_was_not_estimated():
 
 def test_failures_count_and_points_out_of_support_do_not():
     result = converged()
-    lost = replace(result.evaluations[0], status=Status.TIMED_OUT, value=math.nan, message="late")
+    lost = with_outcome(
+        result.evaluations[0], status=Status.TIMED_OUT, value=math.nan, message="late"
+    )
     outside = [
-        replace(entry, status=Status.OUT_OF_SUPPORT, value=-math.inf)
+        with_outcome(entry, status=Status.OUT_OF_SUPPORT, value=-math.inf)
         for entry in result.evaluations[1:]
     ]
     one = replace(result, evaluations=(lost, *result.evaluations[1:]))
@@ -301,7 +304,7 @@ def test_each_warning_of_a_run_has_the_topic_of_the_check_that_sees_the_same():
 
 def test_each_warning_of_a_run_directory_has_its_topic(tmp_path):
     with RunDirectory.open(tmp_path, {"names": ["a"]}, seed=1) as store:
-        store.append_intent(Proposal(0, np.zeros(1)))
+        store.append(Proposal(0, np.zeros(1)))
         store.write_snapshot(1, {"a": np.zeros(1)}, {})
     (snapshot,) = (tmp_path / "snapshots").iterdir()
     snapshot.write_bytes(b"damaged")

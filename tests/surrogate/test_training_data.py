@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparing.problem.evaluation_log import Evaluation, EvaluationLog, Status
+from sparing.problem.evaluations import Evaluation, EvaluationLog, Outcome, Status
 from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.training_data import (
@@ -26,7 +26,7 @@ def log_of(values):
     generator = np.random.default_rng(1)
     for value in values:
         x = np.array([generator.uniform(0.1, 0.9), generator.normal()])
-        log.append(Evaluation(len(log), x, value, Status.OK, 0.1))
+        log.append(Evaluation(len(log), None, x, Outcome(value, Status.OK, 0.1)))
     return log
 
 
@@ -51,8 +51,8 @@ def test_trimming_leaves_enough_to_train_on():
 def test_failed_evaluations_do_not_train():
     log = log_of([-1.0, -2.0])
     point = np.array([0.5, 0.0])
-    log.append(Evaluation(2, point, np.nan, Status.FAILED, 0.0, "boom"))
-    log.append(Evaluation(3, point, -np.inf, Status.OUT_OF_SUPPORT, 0.0))
+    log.append(Evaluation(2, None, point, Outcome(np.nan, Status.FAILED, 0.0, "boom")))
+    log.append(Evaluation(3, None, point, Outcome(-np.inf, Status.OUT_OF_SUPPORT, 0.0)))
     assert len(training_set(log.usable(), TRANSFORM, None).values) == 2
     assert len(log.unusable()) == 2
 
@@ -98,11 +98,11 @@ def test_a_new_point_joins_with_the_compression_of_the_others():
 def test_the_log_keeps_its_own_copy_of_x():
     log = EvaluationLog()
     x = np.zeros(2)
-    log.append(Evaluation(0, x, 0.0, Status.OK, 0.0))
+    log.append(Evaluation(0, None, x, Outcome(0.0, Status.OK, 0.0)))
     x[0] = 5.0
     assert log[0].x[0] == 0.0
     with pytest.raises(ValueError, match="cannot follow"):
-        log.append(Evaluation(5, x, 0.0, Status.OK, 0.0))
+        log.append(Evaluation(5, None, x, Outcome(0.0, Status.OK, 0.0)))
 
 
 def test_points_outside_the_support_are_believed_when_their_neighbours_are_outside_too():

@@ -12,13 +12,12 @@ from sparing.cli.arguments import RUN_HELP, Commands, add_command, add_json, cou
 from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, json_text, result_members
 from sparing.cli.stored_runs import result_of
-from sparing.integrations.columns import column_names
+from sparing.integrations.columns import column_names, outcome_columns
 from sparing.results.result import Result
 from sparing.store.files import explained_errors, write_durably
 
-EVALUATION_COLUMNS = (
-    *("index", "status", "log_joint", "noise_sd", "seconds", "started", "worker", "message"),
-)
+# What a column is called here, for people who have not read `Outcome`.
+CSV_NAMES = {"value": "log_joint", "duration": "seconds"}
 SAMPLE_COLUMNS = ("log_density",)
 
 
@@ -78,15 +77,14 @@ def export(options: argparse.Namespace) -> ExitCode:
 
 def evaluations_csv(result: Result) -> str:
     """One row per evaluation, in order; numbers with the digits that read back exactly."""
+    outcomes = outcome_columns(result)
+    header = ["index", *(CSV_NAMES.get(name, name) for name in outcomes)]
+    columns = [column.tolist() for column in outcomes.values()]
     rows = (
-        (
-            *(e.index, e.status, e.value, e.noise_sd, e.duration, e.started, e.worker, e.message),
-            *e.x.tolist(),
-        )
-        for e in result.evaluations
+        (entry.index, *cells, *entry.x.tolist())
+        for entry, *cells in zip(result.evaluations, *columns, strict=True)
     )
-    names = column_names(result.problem.names, EVALUATION_COLUMNS)
-    return _csv((*EVALUATION_COLUMNS, *names), rows)
+    return _csv((*header, *column_names(result.problem.names, header)), rows)
 
 
 def samples_csv(result: Result, n: int, seed: int) -> str:

@@ -13,17 +13,17 @@ from pathlib import Path
 
 from sparing.cli.output import status_counts
 from sparing.errors import LoadError, StoreCorruptError
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.problem import Problem
 from sparing.results.files.result_reader import load
 from sparing.running.stored_run import (
     RESULT,
     latest_iteration,
-    pending_intents,
+    pending_proposals,
     saved_result,
     stored_identity,
 )
-from sparing.store import Event, Intent, RunDirectory, Spool
+from sparing.store import RunDirectory, Spool
 from sparing.store.files import read_regular_file
 from sparing.store.journal import Scan, scan
 from sparing.store.lock.state import Holder, lock_state
@@ -99,11 +99,11 @@ def _inspect_points(events: Sequence[Event], problem: Problem | None) -> Iterato
     if problem is not None and events and len(events[0].x) != problem.dimension:
         text = f"points have {len(events[0].x)} coordinates, the problem {problem.dimension}"
         yield Remark(JOURNAL, Finding.DAMAGE, text)
-    proposed: dict[int, Intent] = {}
+    proposed: dict[int, Proposal] = {}
     answered: set[int] = set()
     for event in events:
         identifier = event.identifier
-        if isinstance(event, Intent):
+        if isinstance(event, Proposal):
             proposed[event.identifier] = event
         elif identifier is not None:
             fault = _answer_fault(event, proposed.get(identifier), identifier in answered)
@@ -111,18 +111,18 @@ def _inspect_points(events: Sequence[Event], problem: Problem | None) -> Iterato
                 text = f"the result of proposal {identifier} {fault}"
                 yield Remark(JOURNAL, Finding.DAMAGE, text)
             answered.add(identifier)
-    pending = pending_intents(events)
+    pending = pending_proposals(events)
     text = f"{len(pending)} submitted and without a result"
     again = "; evaluated again when the run goes on" if pending else ""
     yield Remark("points in flight", Finding.OK, text + again)
 
 
-def _answer_fault(result: Evaluation, intent: Intent | None, answered_before: bool) -> str:
-    if intent is None:
+def _answer_fault(result: Evaluation, proposal: Proposal | None, answered_before: bool) -> str:
+    if proposal is None:
         return "was never proposed"
     if answered_before:
         return "is there twice"
-    return "" if intent.x.tobytes() == result.x.tobytes() else "is of another point"
+    return "" if proposal.x.tobytes() == result.x.tobytes() else "is of another point"
 
 
 def _inspect_lock(directory: Path) -> Remark:
@@ -134,7 +134,7 @@ def _inspect_lock(directory: Path) -> Remark:
 def _inspect_spool(directory: Path, events: Sequence[Event]) -> Iterator[Remark]:
     spool = Spool(directory / SPOOL, read_only=True)
     waiting = {identifier for identifier, _ in spool.harvest()}
-    useful = waiting & {intent.identifier for intent in pending_intents(events)}
+    useful = waiting & {proposal.identifier for proposal in pending_proposals(events)}
     text = f"{len(useful)} results that workers left, to be taken up when the run goes on"
     leftovers = f"; {len(waiting - useful)} already recorded" if waiting - useful else ""
     yield Remark(SPOOL, Finding.OK, text + leftovers)

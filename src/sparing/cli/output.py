@@ -20,7 +20,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.results.diagnose import Diagnosis
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns

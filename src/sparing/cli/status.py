@@ -16,11 +16,11 @@ from sparing.cli.arguments import Commands, add_command, add_json
 from sparing.cli.exit_codes import ExitCode
 from sparing.cli.output import answer, make_table, status_counts
 from sparing.cli.stored_runs import open_run
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.results.result import Result
 from sparing.running.stored_run import (
     latest_iteration,
-    pending_intents,
+    pending_proposals,
     saved_result,
     stored_identity,
 )
@@ -151,7 +151,7 @@ def read_status(directory: Path) -> RunStatus:
             seed=store.seed,
             tag=identity.tag,
             evaluations=tuple(event for event in events if isinstance(event, Evaluation)),
-            n_pending=len(pending_intents(events)),
+            n_pending=len(pending_proposals(events)),
             lock=lock_state(directory),
             iteration=latest_iteration(store) if result is None else result.history[-1],
             result=result,

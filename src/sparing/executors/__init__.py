@@ -19,13 +19,12 @@ from sparing.executors.local_processes import LocalProcesses
 from sparing.executors.pool import EvaluationPool
 from sparing.executors.ray import RayExecutor
 from sparing.executors.target_call import classify, evaluate, evaluate_remotely
-from sparing.problem.outcome import (
-    FailureKind,
+from sparing.problem.evaluation_codec import (
     InvalidRecordError,
-    Outcome,
     outcome_to_record,
     record_to_outcome,
 )
+from sparing.problem.evaluations import FailureKind, Outcome
 
 __all__ = [
     "RAISE",

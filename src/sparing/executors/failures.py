@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparing.errors import SettingsError, SparingError, TargetError
-from sparing.problem.evaluation_log import Evaluation, Proposal
-from sparing.problem.outcome import FailureKind, Outcome
+from sparing.problem.evaluations import Evaluation, FailureKind, Outcome, Proposal
 
 # The fraction of failures means nothing before this many evaluations.
 MIN_EVALUATIONS_TO_JUDGE = 10

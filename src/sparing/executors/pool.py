@@ -33,8 +33,8 @@ from sparing.executors.failures import (
 )
 from sparing.executors.pickling import check_picklable
 from sparing.executors.target_call import evaluate, time_limit_message
-from sparing.problem.evaluation_log import Proposal, Status
-from sparing.problem.outcome import FailureKind, Outcome, record_to_outcome
+from sparing.problem.evaluation_codec import record_to_outcome
+from sparing.problem.evaluations import FailureKind, Outcome, Proposal, Status
 from sparing.problem.problem import Problem
 
 # A worker keeps the time limit itself where it can; the pool's clock waits this much longer.

@@ -21,8 +21,8 @@ from typing import Any
 
 from sparing.errors import InvalidValueError, SparingError, SparingWarning
 from sparing.numerics.arrays import Array
-from sparing.problem.evaluation_log import Status
-from sparing.problem.outcome import FailureKind, Outcome, outcome_to_record
+from sparing.problem.evaluation_codec import outcome_to_record
+from sparing.problem.evaluations import FailureKind, Outcome, Status
 from sparing.problem.problem import Problem
 
 # A log density is a sum over data: its size is that of their number. Beyond this it is an

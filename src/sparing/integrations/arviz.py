@@ -8,8 +8,8 @@ The container is what the installed ArviZ works with: ``InferenceData`` before v
 
     posterior       the draws, one chain
     sample_stats    ``lp``, the normalised log density of the posterior at each draw
-    evaluations     every call of the target: the parameters by name, ``value`` (the log joint),
-                    ``status`` and ``duration`` (seconds)
+    evaluations     every call of the target: the parameters by name, then the columns that
+                    ``evaluations_dataframe`` has
 """
 
 from __future__ import annotations
@@ -35,13 +35,18 @@ EVALUATION_DIMENSION = "evaluation"
 def to_arviz(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     """InferenceData or DataTree of n draws, their log density and the evaluations.
 
-    A "/" in a parameter's name, which separates groups in NetCDF, is written as "|".
+    The group ``evaluations`` has the parameters, ``value`` (the log joint), ``status``,
+    ``duration`` (seconds), ``message``, ``started`` and ``ended`` (Unix times), ``worker``,
+    ``kind`` (of a failure), ``noise_sd`` and ``rule``, which chose the point. A "/" in a
+    parameter's name, which separates groups in NetCDF, is written as "|".
 
     >>> data = to_arviz(result, n=500)
     >>> data.posterior["slope"].shape
     (1, 500)
     >>> data.evaluations["value"].size == result.n_evaluations
     True
+    >>> data.evaluations["noise_sd"].values.max().item()
+    0.0
     """
     draws = run.posterior.sample(n, seed=seed)
     names = column_names(_without_slashes(run.posterior.names), SAMPLE_DIMENSIONS)

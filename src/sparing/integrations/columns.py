@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparing.problem.evaluation_codec import OUTCOME_FIELDS, OutcomeField
 from sparing.vbmc.run_record import RunRecord
 
-EVALUATION_COLUMNS = ("value", "noise_sd", "status", "duration")
+# Pages of text: for those who look at one failure, in ``result.failed``.
+LEFT_OUT = "traceback"
+EXPORTED = tuple(field for field in OUTCOME_FIELDS if field.name != LEFT_OUT)
 
 
 def column_names(names: Iterable[str], reserved: Iterable[str]) -> list[str]:
@@ -34,15 +37,27 @@ def column_names(names: Iterable[str], reserved: Iterable[str]) -> list[str]:
 
 
 def evaluation_columns(run: RunRecord, reserved: Iterable[str] = ()) -> dict[str, NDArray[Any]]:
-    """Every evaluation in order: the parameters by name, then EVALUATION_COLUMNS; (m,) each.
+    """Every evaluation in order: the parameters by name, then `outcome_columns`; (m,) each.
 
     ``reserved`` are other names that columns of parameters must not have.
     """
-    names = column_names(run.problem.names, (*EVALUATION_COLUMNS, *reserved))
+    outcomes = outcome_columns(run)
+    names = column_names(run.problem.names, (*outcomes, *reserved))
     points = np.array([entry.x for entry in run.evaluations]).reshape(run.n_evaluations, len(names))
-    return dict(zip(names, points.T, strict=True)) | {
-        "value": np.array([entry.value for entry in run.evaluations], dtype=np.float64),
-        "noise_sd": np.array([entry.noise_sd for entry in run.evaluations], dtype=np.float64),
-        "status": np.array([str(entry.status) for entry in run.evaluations], dtype=np.str_),
-        "duration": np.array([entry.duration for entry in run.evaluations], dtype=np.float64),
-    }
+    return dict(zip(names, points.T, strict=True)) | outcomes
+
+
+def outcome_columns(run: RunRecord) -> dict[str, NDArray[Any]]:
+    """The fields of every outcome but its traceback, and the rule that chose its point: (m,)."""
+    columns = {field.name: _column(field, run) for field in EXPORTED}
+    return columns | {"rule": np.array([entry.rule for entry in run.evaluations], dtype=np.str_)}
+
+
+def _column(field: OutcomeField, run: RunRecord) -> NDArray[Any]:
+    values = [getattr(entry.outcome, field.name) for entry in run.evaluations]
+    if field.is_number:
+        return np.array(values, dtype=field.type)
+    texts = ["" if value is None else str(field.encode(value)) for value in values]
+    # A message of the target may hold what no encoding has, such as half a character.
+    readable = [text.encode("utf-8", "backslashreplace").decode() for text in texts]
+    return np.array(readable, dtype=np.str_)

@@ -24,16 +24,17 @@ def draws_dataframe(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
 def evaluations_dataframe(run: RunRecord) -> Any:
     """Every evaluation as a row of a DataFrame, in order.
 
-    The columns are the parameters, then ``value`` (the log joint), ``status``, ``duration``
-    (seconds), ``started`` (Unix time), ``worker`` and ``message``.
+    The columns are the parameters, then the fields of `sparing.executors.Outcome` but the
+    traceback: ``value`` (the log joint), ``status``, ``duration`` (seconds), ``message``,
+    ``started`` and ``ended`` (Unix times), ``worker``, ``kind`` (of a failure) and ``noise_sd``;
+    and ``rule``, which chose the point.
 
-    >>> evaluations_dataframe(result).status.eq("ok").all().item()
+    >>> table = evaluations_dataframe(result)
+    >>> table.columns.tolist()[2:]
+    ['value', 'status', 'duration', 'message', 'started', 'ended', 'worker', 'kind', 'noise_sd',
+     'rule']
+    >>> table.status.eq("ok").all().item()
     True
     """
     pandas = optional_module("pandas", "pandas")
-    details = {
-        name: [getattr(entry, name) for entry in run.evaluations]
-        for name in ("started", "worker", "message")
-    }
-    table = pandas.DataFrame(evaluation_columns(run, reserved=details) | details)
-    return table.rename_axis(index="evaluation")
+    return pandas.DataFrame(evaluation_columns(run)).rename_axis(index="evaluation")

@@ -110,7 +110,7 @@ class Result(RunRecord):
         Needs ``sparing[pandas]``.
 
         >>> result.evaluations_dataframe().columns.tolist()[:6]
-        ['slope', 'offset', 'value', 'noise_sd', 'status', 'duration']
+        ['slope', 'offset', 'value', 'status', 'duration', 'message']
         """
         from sparing.integrations.pandas import evaluations_dataframe
 

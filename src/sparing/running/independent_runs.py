@@ -19,8 +19,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import FRESH_SEED_BITS, RandomStreams
-from sparing.problem.evaluation_log import Evaluation
-from sparing.problem.outcome import Outcome
+from sparing.problem.evaluations import Evaluation
 from sparing.running.inference import Inference
 from sparing.running.loop import Callback
 from sparing.store import RunDirectory
@@ -116,17 +115,4 @@ def pooled_settings(settings: Settings, n_known: int) -> Settings:
 def tell_known(pooled: Inference, known: Sequence[Evaluation]) -> None:
     """Tell a pooled run what is known; an earlier process may have told it some."""
     for entry in known[pooled.n_evaluations :]:
-        pooled.tell_outcome(
-            entry.x,
-            Outcome(
-                value=entry.value,
-                status=entry.status,
-                duration=entry.duration,
-                message=entry.message,
-                traceback=entry.traceback,
-                started=entry.started,
-                ended=entry.ended,
-                worker=entry.worker,
-                noise_sd=entry.noise_sd,
-            ),
-        )
+        pooled.tell_outcome(entry.x, entry.outcome)

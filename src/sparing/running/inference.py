@@ -18,14 +18,12 @@ from numpy.typing import ArrayLike
 from sparing.errors import LoadError, TargetError
 from sparing.executors.target_call import classify
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation, Proposal, Status
-from sparing.problem.outcome import Outcome
+from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
 from sparing.problem.problem import Problem
 from sparing.results.files.state_codec import state_from_parts, state_to_parts
 from sparing.results.result import Result
 from sparing.running.opening import check_arguments, open_store
-from sparing.store import Intent, MemoryStore, Store
-from sparing.store.interface import Event
+from sparing.store import MemoryStore, Store
 from sparing.vbmc.engine import Engine
 from sparing.vbmc.final import final_solution, warnings_for_the_user
 from sparing.vbmc.settings import Settings
@@ -107,8 +105,7 @@ class Inference:
     @property
     def n_failed(self) -> int:
         """How many evaluations gave no value (points out of support not counted)."""
-        unusable = self._engine.log.unusable()
-        return sum(entry.status is not Status.OUT_OF_SUPPORT for entry in unusable)
+        return sum(entry.failed for entry in self._engine.log)
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
@@ -152,7 +149,7 @@ class Inference:
     def _proposals(self, n: int) -> Iterator[Proposal]:
         for _ in range(n):
             proposal = self._engine.propose()
-            self.store.append_intent(proposal)
+            self.store.append(proposal)
             self._n_events += 1
             self._engine.apply(proposal)
             yield proposal
@@ -212,22 +209,9 @@ class Inference:
         (<Status.OK: 'ok'>, True)
         """
         identifier, x = self._identify(point)
-        entry = Evaluation(
-            index=len(self._engine.log),
-            x=x,
-            value=outcome.value,
-            status=outcome.status,
-            duration=outcome.duration,
-            message=outcome.message,
-            traceback=outcome.traceback,
-            identifier=identifier,
-            started=outcome.started,
-            ended=outcome.ended,
-            worker=outcome.worker,
-            noise_sd=outcome.noise_sd,
-        )
+        entry = Evaluation(len(self._engine.log), identifier, x, outcome)
         n_iterations = len(self.history)
-        self.store.append_result(entry)
+        self.store.append(entry)
         self._n_events += 1
         self._engine.apply(entry)
         if len(self.history) > n_iterations:
@@ -309,9 +293,9 @@ class Inference:
         self._n_events = len(events)
         state, n_done = self._restored_state(events)
         if state is not None:
-            self._engine.restore([self._event(e) for e in events[:n_done]], *state)
+            self._engine.restore(events[:n_done], *state)
         for event in events[n_done:]:
-            self._engine.apply(self._event(event))
+            self._engine.apply(event)
 
     def _restored_state(
         self, events: Sequence[Event]
@@ -338,11 +322,6 @@ class Inference:
             logger.info("snapshot %d not used: %s", snapshot.number, reason)
             return None, 0
         return state, snapshot.number
-
-    def _event(self, event: Intent | Evaluation) -> Proposal | Evaluation:
-        if isinstance(event, Evaluation):
-            return event
-        return Proposal(event.identifier, event.x)
 
     def _write_snapshot(self) -> None:
         """Save recomputation on resuming; the journal alone would do."""

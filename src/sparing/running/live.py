@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from sparing.errors import SettingsError, SparingError, TargetError
-from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.evaluations import Evaluation
 from sparing.report import LIVE_SCRIPT, LiveStatus, report_page, waiting_page
 from sparing.results.result import Result
 from sparing.running.inference import Inference
-from sparing.running.stored_run import load_run, pending_intents, stored_identity
+from sparing.running.stored_run import load_run, pending_proposals, stored_identity
 from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
 from sparing.store.lock.state import Holder, lock_state
 from sparing.summary.numbers import counted, duration
@@ -147,11 +147,10 @@ def _look(directory: Path) -> _View:
 def _text(events: Sequence[Event], running: bool) -> str:
     """'Running: 35 evaluations (1 failed), 2 under way, the last ended 12.0 s ago.'"""
     evaluations = [event for event in events if isinstance(event, Evaluation)]
-    useful = (Status.OK, Status.OUT_OF_SUPPORT)
-    n_failed = sum(entry.status not in useful for entry in evaluations)
+    n_failed = sum(entry.failed for entry in evaluations)
     failed = f" ({n_failed} failed)" if n_failed else ""
     parts = [counted(len(evaluations), "evaluation") + failed]
-    if pending := pending_intents(events):
+    if pending := pending_proposals(events):
         parts.append(f"{len(pending)} under way")
     ends = [entry.ended for entry in evaluations if np.isfinite(entry.ended)]
     if ends:

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from sparing.executors.failures import FailedEvaluationError, FailurePolicy
 from sparing.executors.pool import EvaluationPool
-from sparing.problem.evaluation_log import Proposal
-from sparing.problem.outcome import Outcome, record_to_outcome
+from sparing.problem.evaluation_codec import record_to_outcome
+from sparing.problem.evaluations import Outcome, Proposal
 from sparing.running.inference import Inference
 from sparing.running.progress.display import Display
 from sparing.vbmc.state import IterationInfo

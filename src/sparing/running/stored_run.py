@@ -18,7 +18,7 @@ import numpy as np
 
 from sparing.errors import LoadError, StoreError
 from sparing.numerics.arrays import Array
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.problem.warning_text import WarningText, WarningTopic
@@ -29,7 +29,7 @@ from sparing.results.files.state_codec import state_from_parts
 from sparing.results.files.stored_problem import VECTORS, StoredLogDensity, StoredPrior
 from sparing.results.result import Result
 from sparing.running.inference import Inference
-from sparing.store import Event, Intent, RunDirectory
+from sparing.store import RunDirectory
 from sparing.store.dataclass_json import dataclass_from_json
 from sparing.store.json_members import Members, read_numbers
 from sparing.store.problem_file import ProblemFile, require_same_problem
@@ -161,11 +161,11 @@ def saved_result(store: RunDirectory) -> Result | None:
     return result if (result.n_evaluations, result.seed) == (n_recorded, store.seed) else None
 
 
-def pending_intents(events: Iterable[Event]) -> tuple[Intent, ...]:
+def pending_proposals(events: Iterable[Event]) -> tuple[Proposal, ...]:
     """Points that were submitted and have no result yet."""
-    pending: dict[int, Intent] = {}
+    pending: dict[int, Proposal] = {}
     for event in events:
-        if isinstance(event, Intent):
+        if isinstance(event, Proposal):
             pending[event.identifier] = event
         elif event.identifier is not None:
             pending.pop(event.identifier, None)
@@ -175,7 +175,7 @@ def pending_intents(events: Iterable[Event]) -> tuple[Intent, ...]:
 def _replayed_result(store: RunDirectory) -> Result:
     identity = stored_identity(store)
     events = store.events()
-    unfinished = bool(pending_intents(events))
+    unfinished = bool(pending_proposals(events))
     # Nothing in flight: the run ended here, and what it computed at its end is computed again.
     n_recorded = sum(isinstance(event, Evaluation) for event in events)
     budget = sys.maxsize if unfinished else max(n_recorded, FEWEST_EVALUATIONS)

@@ -3,14 +3,14 @@
 `Store` says what the loop needs; `sparing.testing.store` checks an implementation of it.
 """
 
-from sparing.store.interface import Event, Intent, OutcomeSpool, Snapshot, Store
+from sparing.problem.evaluations import Event
+from sparing.store.interface import OutcomeSpool, Snapshot, Store
 from sparing.store.memory import MemoryStore
 from sparing.store.run_directory import RunDirectory
 from sparing.store.spool import Spool, write_spooled_outcome
 
 __all__ = [
     "Event",
-    "Intent",
     "MemoryStore",
     "OutcomeSpool",
     "RunDirectory",

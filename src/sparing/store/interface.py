@@ -1,6 +1,6 @@
 """What the loop needs of a store, whatever it is made of.
 
-A store keeps two kinds of events in the order they happened: an `Intent` before a point is
+A store keeps two kinds of events in the order they happened: a `Proposal` before its point is
 submitted, and an `Evaluation` before its value is used. Replaying them rebuilds the run.
 """
 
@@ -9,34 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.numerics.arrays import Array
-from sparing.problem.evaluation_log import Evaluation, Proposal, read_only
-
-
-@dataclass(frozen=True, eq=False)
-class Intent:
-    """A point that is about to be submitted: the proposal's ``identifier`` and ``x`` (D,).
-
-    >>> from sparing.store import MemoryStore
-    >>> store = MemoryStore(seed=1)
-    >>> proposals = sparing.Inference(problem, store=store).ask(2)
-    >>> [event.identifier for event in store.events()]
-    [0, 1]
-    """
-
-    identifier: int
-    x: Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", read_only(self.x))
-
-
-Event: TypeAlias = Intent | Evaluation
+from sparing.problem.evaluations import Event
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +56,14 @@ class OutcomeSpool(Protocol):
 
 
 class Store(Protocol):
-    """Keeps what was evaluated. Once `append_*` returns, the event survives the process.
+    """Keeps what was evaluated. Once `append` returns, the event survives the process.
 
     ``infer`` and ``Inference`` take any object with these methods:
 
     >>> from sparing.store import MemoryStore, Store
     >>> store: Store = MemoryStore(seed=1)
     >>> short = sparing.infer(problem, store=store, max_evaluations=12, progress=False)
-    >>> len(store.events())  # 12 intents and 12 results
+    >>> len(store.events())  # 12 proposals and 12 evaluations
     24
     """
 
@@ -108,12 +86,11 @@ class Store(Protocol):
         """All events so far, in order."""
         ...
 
-    def append_intent(self, proposal: Proposal) -> None:
-        """Record that a point is about to be submitted."""
-        ...
+    def append(self, event: Event) -> None:
+        """Record a proposal, or an evaluation, whose index is the number of those before.
 
-    def append_result(self, evaluation: Evaluation) -> None:
-        """Record an evaluation; its index is the number of those recorded before."""
+        The rule of an evaluation need not be kept: it is that of the proposal it answers.
+        """
         ...
 
     def write_snapshot(

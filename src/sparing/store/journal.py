@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparing.errors import StoreCorruptError, StoreError
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files
 from sparing.store.checked_json import ChecksumError

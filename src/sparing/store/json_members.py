@@ -113,6 +113,10 @@ class Members:
         """A string."""
         return self._take(name, str, "a string")
 
+    def optional_text(self, name: str) -> str:
+        """A string, empty when it is not there."""
+        return self.text(name) if name in self._left else ""
+
     def flag(self, name: str) -> bool:
         """True or false."""
         return self._take(name, bool, "true or false")
@@ -173,6 +177,11 @@ class Members:
     def optional_object(self, name: str) -> dict[str, Any] | None:
         """A JSON object, or null."""
         return None if self._take_null(name) else self.object(name)
+
+    def rest(self) -> dict[str, Any]:
+        """All that is left."""
+        left, self._left = self._left, {}
+        return left
 
     def _take_null(self, name: str) -> bool:
         null = self._left.get(name, ...) is None

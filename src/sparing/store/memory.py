@@ -10,21 +10,22 @@ from numpy.typing import NDArray
 
 from sparing.errors import StoreError
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation, Proposal
-from sparing.store.interface import Event, Intent, Snapshot
+from sparing.problem.evaluations import Evaluation, Event
+from sparing.store.interface import Snapshot
 from sparing.store.spool import Spool
 
 
 class MemoryStore:
     """Events in a list; no spool, and snapshots are dropped, since nothing could resume.
 
+    >>> from sparing.executors import Outcome
     >>> from sparing.store import MemoryStore
     >>> x = np.array([1.0, 0.0])
     >>> store = MemoryStore(seed=1)
-    >>> store.append_intent(sparing.Proposal(0, x))
-    >>> store.append_result(sparing.Evaluation(0, x, -1.5, sparing.Status.OK, 0.2, identifier=0))
+    >>> store.append(sparing.Proposal(0, x))
+    >>> store.append(sparing.Evaluation(0, 0, x, Outcome(-1.5, sparing.Status.OK, 0.2)))
     >>> [type(event).__name__ for event in store.events()]
-    ['Intent', 'Evaluation']
+    ['Proposal', 'Evaluation']
     >>> store.write_snapshot(2, arrays={}, metadata={})
     >>> store.latest_snapshot() is None, store.spool.directory is None
     (True, True)
@@ -58,22 +59,16 @@ class MemoryStore:
         """All events so far, in order."""
         return tuple(self._events)
 
-    def append_intent(self, proposal: Proposal) -> None:
-        """Record that a point is about to be submitted."""
-        self._append(Intent(proposal.identifier, proposal.x))
-
-    def append_result(self, evaluation: Evaluation) -> None:
-        """Record an evaluation."""
-        if evaluation.index != self._n_results:
-            raise StoreError(f"the next result has index {self._n_results}, not {evaluation.index}")
-        self._append(evaluation)
-        self._n_results += 1
-
-    def _append(self, event: Event) -> None:
+    def append(self, event: Event) -> None:
+        """Record a proposal or an evaluation."""
         if self._closed:
             raise StoreError("the store is closed")
         if self._events and event.x.shape != self._events[0].x.shape:
             raise StoreError(f"x has shape {event.x.shape}, unlike the first one")
+        if isinstance(event, Evaluation):
+            if event.index != self._n_results:
+                raise StoreError(f"the next result has index {self._n_results}, not {event.index}")
+            self._n_results += 1
         self._events.append(event)
 
     def write_snapshot(

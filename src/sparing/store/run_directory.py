@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from sparing.errors import StoreCorruptError, StoreError
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation, Proposal
+from sparing.problem.evaluations import Event
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files, snapshots
-from sparing.store.interface import Event, Intent, Snapshot
+from sparing.store.interface import Snapshot
 from sparing.store.journal import Journal, Scan, scan
 from sparing.store.lock.lock import RunLock
 from sparing.store.problem_file import (
@@ -49,11 +49,12 @@ class RunDirectory:
 
     Without a writer (``writer`` is None) it shows what was there when it was opened.
 
+    >>> from sparing.executors import Outcome
     >>> from sparing.store import RunDirectory
     >>> x = np.array([1.0, 0.0])
     >>> with RunDirectory.open("run", {"model": "line"}, seed=1) as store:
-    ...     store.append_intent(sparing.Proposal(0, x))
-    ...     store.append_result(sparing.Evaluation(0, x, -1.5, sparing.Status.OK, 0.2))
+    ...     store.append(sparing.Proposal(0, x))
+    ...     store.append(sparing.Evaluation(0, 0, x, Outcome(-1.5, sparing.Status.OK, 0.2)))
     ...     store.write_snapshot(2, {"weights": np.ones(2)}, {"iteration": 1})
     >>> store = RunDirectory.open("run", read_only=True)
     >>> store.path.name, store.seed, store.fingerprint, store.read_only
@@ -192,13 +193,9 @@ class RunDirectory:
             return self._writer.journal.events()
         return tuple(entry.event for entry in self._found.entries)
 
-    def append_intent(self, proposal: Proposal) -> None:
-        """Record that a point is about to be submitted: one write and one fsync."""
-        self._writing().append(Intent(proposal.identifier, proposal.x))
-
-    def append_result(self, evaluation: Evaluation) -> None:
-        """Record an evaluation: one write and one fsync."""
-        self._writing().append(evaluation)
+    def append(self, event: Event) -> None:
+        """Record a proposal or an evaluation: one write and one fsync."""
+        self._writing().append(event)
 
     def write_snapshot(
         self, number: int, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from sparing.numerics.arrays import Array
-from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.evaluations import Evaluation, Status
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.training_set import TrainingSet
 

@@ -27,7 +27,7 @@ import numpy as np
 from sparing.errors import SparingWarning
 from sparing.executors import EvaluationPool, FailureKind, Outcome
 from sparing.numerics.arrays import Array
-from sparing.problem.evaluation_log import Proposal, Status
+from sparing.problem.evaluations import Proposal, Status
 from sparing.problem.problem import Problem
 
 # Seconds after which something that has to happen is taken not to happen.

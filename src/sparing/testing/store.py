@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from sparing.errors import StoreError
-from sparing.problem.evaluation_log import Evaluation, Proposal, Status
-from sparing.store import Event, Intent, Store
+from sparing.problem.evaluation_codec import outcome_to_record
+from sparing.problem.evaluations import Evaluation, Event, FailureKind, Outcome, Proposal, Status
+from sparing.store import Store
 
 MakeStore = Callable[[], Store]
 Reopen = Callable[[Store], Store]
@@ -45,46 +46,40 @@ def check_store(make_store: MakeStore, reopen: Reopen | None = None) -> None:
 def example_events() -> tuple[Event, ...]:
     """Every kind of event, with the values that are hard to keep."""
     hard = np.array([1 / 3, -0.0, 5e-324])
-    result: dict[str, Any] = {
-        "x": hard,
-        "duration": 0.1 + 0.2,
-        "started": 1.7e9,
-        "ended": 1.7e9 + 1 / 3,
-    }
+    times: dict[str, Any] = {"duration": 0.1 + 0.2, "started": 1.7e9, "ended": 1.7e9 + 1 / 3}
     nan = math.nan
+    failure = Outcome(
+        nan,
+        Status.FAILED,
+        duration=nan,
+        message='a "quoted" text\nin two lines, \u00e9\U0001f600\ud800\0\x7f',
+        traceback='Traceback: \t\\ ,"crc":"00000000"}\r\n',
+        kind=FailureKind.EXCEPTION,
+    )
     return (
-        Intent(0, hard),
-        Intent(7, np.array([1e308, -1e-308, math.pi])),
-        Evaluation(0, value=-1 / 7, status=Status.OK, identifier=7, worker="host:1", **result),
-        Intent(2**53, hard),
-        Evaluation(
-            index=1,
-            x=hard,
-            value=nan,
-            status=Status.FAILED,
-            duration=nan,
-            message='a "quoted" text\nin two lines, \u00e9\U0001f600\ud800\0\x7f',
-            traceback='Traceback: \t\\ ,"crc":"00000000"}\r\n',
-            identifier=0,
-        ),
-        Evaluation(2, value=-math.inf, status=Status.OUT_OF_SUPPORT, **result),
-        Evaluation(3, value=nan, status=Status.TIMED_OUT, identifier=2**53, **result),
-        Evaluation(4, value=nan, status=Status.ABANDONED, identifier=1, **result),
-        Evaluation(5, value=-2 / 7, status=Status.OK, noise_sd=1 / 3, **result),
+        Proposal(0, hard),
+        Proposal(7, np.array([1e308, -1e-308, math.pi]), rule="draw from the posterior"),
+        Evaluation(0, 7, hard, Outcome(-1 / 7, Status.OK, worker="host:1", **times)),
+        Proposal(2**53, hard),
+        Evaluation(1, 0, hard, failure),
+        Evaluation(2, None, hard, Outcome(-math.inf, Status.OUT_OF_SUPPORT, **times)),
+        Evaluation(3, 2**53, hard, Outcome(nan, Status.TIMED_OUT, **times)),
+        Evaluation(4, 1, hard, Outcome(nan, Status.ABANDONED, **times)),
+        Evaluation(5, None, hard, Outcome(-2 / 7, Status.OK, noise_sd=1 / 3, **times)),
     )
 
 
 def append_events(store: Store, events: Sequence[Event]) -> None:
     """Record events of both kinds."""
     for event in events:
-        if isinstance(event, Intent):
-            store.append_intent(Proposal(event.identifier, event.x))
-        else:
-            store.append_result(event)
+        store.append(event)
 
 
 def assert_same_events(found: Sequence[Event], expected: Sequence[Event]) -> None:
-    """Compare to the last bit, so that NaN equals itself and -0.0 is not 0.0."""
+    """Compare to the last bit, so that NaN equals itself and -0.0 is not 0.0.
+
+    The rule of an evaluation is that of its proposal, and a store need not keep it twice.
+    """
     assert len(found) == len(expected), f"{len(found)} events instead of {len(expected)}"
     for position, (one, other) in enumerate(zip(found, expected, strict=True)):
         assert _bits(one) == _bits(other), f"event {position} is {one} instead of {other}"
@@ -92,12 +87,9 @@ def assert_same_events(found: Sequence[Event], expected: Sequence[Event]) -> Non
 
 def _bits(event: Event) -> tuple[object, ...]:
     kept = (type(event).__name__, event.identifier, event.x.shape, event.x.tobytes())
-    if isinstance(event, Intent):
-        return kept
-    numbers = np.array([event.value, event.duration, event.started, event.ended, event.noise_sd])
-    numbers[np.isnan(numbers)] = math.nan  # whatever its payload
-    texts = (event.message, event.traceback, event.worker)
-    return (*kept, event.index, event.status, numbers.tobytes(), *texts)
+    if isinstance(event, Proposal):
+        return (*kept, event.rule)
+    return (*kept, event.index, repr(outcome_to_record(event.outcome)))  # repr tells -0.0 from 0.0
 
 
 def _check_a_new_store_is_empty(store: Store) -> None:
@@ -116,18 +108,18 @@ def _check_events_come_back_in_order(store: Store) -> None:
 
 def _check_events_are_copies(store: Store) -> None:
     x = np.array([1.0, 2.0])
-    store.append_intent(Proposal(0, x))
+    store.append(Proposal(0, x))
     x[:] = 0.0
-    (intent,) = store.events()
-    assert intent.x.tolist() == [1.0, 2.0], "changing the caller's array changes the store"
-    assert not intent.x.flags.writeable, "the x of an event can be changed"
+    (proposal,) = store.events()
+    assert proposal.x.tolist() == [1.0, 2.0], "changing the caller's array changes the store"
+    assert not proposal.x.flags.writeable, "the x of an event can be changed"
 
 
 def _check_indices_are_consecutive(store: Store) -> None:
-    event = Evaluation(1, np.zeros(2), 0.0, Status.OK, 0.0)
+    event = Evaluation(1, None, np.zeros(2), Outcome(0.0, Status.OK, 0.0))
     _assert_refused(store, event, "a result whose index leaves a gap")
-    append_events(store, [Intent(0, np.zeros(2))])
-    _assert_refused(store, Intent(1, np.zeros(3)), "an x of another dimension")
+    append_events(store, [Proposal(0, np.zeros(2))])
+    _assert_refused(store, Proposal(1, np.zeros(3)), "an x of another dimension")
     assert len(store.events()) == 1, "a refused event was kept"
 
 
@@ -152,10 +144,10 @@ def _check_the_spool_is_empty(store: Store) -> None:
 
 
 def _check_closing(store: Store) -> None:
-    store.append_intent(Proposal(0, np.zeros(1)))
+    store.append(Proposal(0, np.zeros(1)))
     store.close()
     store.close()
-    _assert_refused(store, Intent(1, np.zeros(1)), "an event after it was closed")
+    _assert_refused(store, Proposal(1, np.zeros(1)), "an event after it was closed")
 
 
 def _check_reopening(make_store: MakeStore, reopen: Reopen) -> None:

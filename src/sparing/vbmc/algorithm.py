@@ -18,7 +18,7 @@ import numpy as np
 from sparing.acquisition.initial_design import design_size
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation, Proposal
+from sparing.problem.evaluations import Evaluation, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
 from sparing.variational.whitening import carry_over

@@ -13,7 +13,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.surrogate.training_data import (
     joining_values,
     known_noise_variance,

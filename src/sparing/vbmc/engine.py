@@ -21,7 +21,7 @@ from sparing.kernels import compilation
 from sparing.numerics.arrays import Array
 from sparing.numerics.blas_threads import one_blas_thread
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation, EvaluationLog, Proposal
+from sparing.problem.evaluations import Evaluation, EvaluationLog, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.interface import Surrogate

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.evaluations import Evaluation, Status
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.problem import Problem
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.evidence import Evidence
@@ -72,8 +72,7 @@ class RunRecord:
         >>> [entry.message for entry in result.failed]
         []
         """
-        values = (Status.OK, Status.OUT_OF_SUPPORT)
-        return tuple(entry for entry in self.evaluations if entry.status not in values)
+        return tuple(entry for entry in self.evaluations if entry.failed)
 
     @property
     def library_seconds(self) -> float:

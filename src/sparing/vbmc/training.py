@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.training_data import training_set
 from sparing.vbmc.settings import HyperparameterSchedule, Settings

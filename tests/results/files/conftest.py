@@ -6,7 +6,7 @@ from scipy import stats
 from tests.results.files.support import whitening_often
 
 import sparing
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation, FailureKind, Outcome
 
 
 def tilted(x):
@@ -62,15 +62,20 @@ def odd_evaluations():
     return tuple(
         Evaluation(
             index=i,
-            x=x * i,
-            value=value,
-            status=status,
-            duration=0.1 * i,
-            message="" if status is sparing.Status.OK else "zeile 1\nzeile 2 ☃",
-            traceback="Traceback ...\n" * i,
             identifier=None if i == 2 else i + 5,
-            started=1.7e9 + 0.1,
-            worker="host:12" if i else "",
+            x=x * i,
+            outcome=Outcome(
+                value,
+                status,
+                duration=0.1 * i,
+                message="" if status is sparing.Status.OK else "zeile 1\nzeile 2 ☃",
+                traceback="Traceback ...\n" * i,
+                started=1.7e9 + 0.1,
+                worker="host:12" if i else "",
+                kind=FailureKind.TIMED_OUT if status is sparing.Status.TIMED_OUT else None,
+                noise_sd=0.0 if i else 1 / 3,
+            ),
+            rule="" if i == 2 else "draw from the posterior",
         )
         for i, (status, value) in enumerate(
             zip(sparing.Status, [-0.0, -np.inf, np.nan, np.nan, np.nan], strict=True)

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.hand_made import with_outcome
 from tests.results.files.support import assert_same, whitening_often
 
 import sparing
@@ -47,8 +48,8 @@ def resumed(run, problem, options):
     engine = fresh._engine
     for entry in run.evaluations:
         proposal = sparing.Proposal(entry.identifier, entry.x)
-        fresh.store.append_intent(proposal)
-        fresh.store.append_result(entry)
+        fresh.store.append(proposal)
+        fresh.store.append(entry)
         engine.apply_intent(proposal)
         engine.apply_result(entry, refit=False)
     engine.restore(restored_state(run, problem, engine.state.transform))
@@ -142,7 +143,7 @@ def test_a_state_goes_with_its_own_log_and_coordinates_only(saved):
     log = arguments["evaluations"]
     with pytest.raises(LoadError, match="points at nothing"):
         state_from_parts(arrays, metadata, **{**arguments, "evaluations": log[:-1]})
-    changed = [*log[:-1], dataclasses.replace(log[-1], value=log[-1].value + 1e-12)]
+    changed = [*log[:-1], with_outcome(log[-1], value=log[-1].value + 1e-12)]
     with pytest.raises(LoadError, match="other evaluations"):
         state_from_parts(arrays, metadata, **{**arguments, "evaluations": changed})
 

@@ -1,51 +1,85 @@
 """The evaluations of a run: columns of numbers, and lists of names and texts in JSON.
 
-evaluations.x (n, D)            evaluations.<field> (n,)     scalar fields of `Evaluation`
-evaluations.identifier (n,)     -1 for a point the user evaluated on their own
+evaluations.x (n, D)            evaluations.<field> (n,)     fields of `Outcome` that are numbers
+evaluations.index (n,)          evaluations.identifier (n,)  -1 for a point evaluated without one
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from sparing.problem.evaluation_log import Evaluation, Status
+from sparing.problem.evaluation_codec import OUTCOME_FIELDS, OutcomeField
+from sparing.problem.evaluations import Evaluation, Outcome
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.tables import read_rows, write_rows
 from sparing.store.archive import Arrays, Metadata
 from sparing.store.dataclass_json import enum_from_json
-from sparing.store.json_members import Members, require
+from sparing.store.json_members import MalformedError, Members, require
 
-TEXTS = ("message", "traceback", "worker")
 NOBODY = -1
 
 
 def write_evaluations(evaluations: Sequence[Evaluation], dimension: int) -> tuple[Arrays, Metadata]:
     """The evaluations as arrays and a JSON object."""
+    outcomes = [entry.outcome for entry in evaluations]
     identifiers = [NOBODY if e.identifier is None else e.identifier for e in evaluations]
     arrays = {
-        **write_rows(Evaluation, evaluations, "evaluations"),
+        **write_rows(Outcome, outcomes, "evaluations"),
+        "evaluations.index": np.array([entry.index for entry in evaluations], dtype=np.int64),
         "evaluations.x": np.reshape([entry.x for entry in evaluations], (-1, dimension)),
         "evaluations.identifier": np.array(identifiers, dtype=np.int64),
     }
-    texts = {name: [getattr(entry, name) for entry in evaluations] for name in TEXTS}
-    return arrays, {"status": [entry.status.name for entry in evaluations], **texts}
+    lists = {
+        field.name: [_cell(field, getattr(outcome, field.name)) for outcome in outcomes]
+        for field in OUTCOME_FIELDS
+        if not field.is_number
+    }
+    return arrays, {**lists, "rule": [entry.rule for entry in evaluations]}
 
 
 def read_evaluations(
     arrays: NamedArrays, members: Members, dimension: int
 ) -> tuple[Evaluation, ...]:
-    """The evaluations that `write_evaluations` wrote."""
-    names = members.texts("status")
-    n = len(names)
-    identifiers = arrays.integers("evaluations.identifier", n)
-    others = {
-        "x": list(arrays.floats("evaluations.x", n, dimension)),
-        "status": [enum_from_json(name, Status, "status") for name in names],
-        "identifier": [None if i == NOBODY else i for i in identifiers],
-        **{name: members.texts(name, n) for name in TEXTS},
+    """The evaluations that `write_evaluations` wrote, or a release before."""
+    cells = members.rest()
+    require(isinstance(cells.get("status"), list), "'status' is not a list")
+    n = len(cells["status"])
+    lists = {
+        field.name: [_from_cell(field, cell) for cell in _column(cells, field.name, n)]
+        for field in OUTCOME_FIELDS
+        if not field.is_number and (field.name in cells or not field.has_default)
     }
-    rows = read_rows(Evaluation, arrays, "evaluations", n, others)
-    require([row.index for row in rows] == list(range(n)), "evaluations are not in order")
-    return tuple(rows)
+    outcomes = read_rows(Outcome, arrays, "evaluations", n, lists)
+    rules = Members(cells).texts("rule", n) if "rule" in cells else [""] * n
+    indices = arrays.integers("evaluations.index", n)
+    require(indices == list(range(n)), "evaluations are not in order")
+    identifiers = arrays.integers("evaluations.identifier", n)
+    points = arrays.floats("evaluations.x", n, dimension)
+    return tuple(
+        Evaluation(index, None if identifier == NOBODY else identifier, x, outcome, rule)
+        for index, identifier, x, outcome, rule in zip(
+            indices, identifiers, points, outcomes, rules, strict=True
+        )
+    )
+
+
+def _column(cells: dict[str, Any], name: str, n: int) -> list[Any]:
+    column = cells.get(name)
+    if not isinstance(column, list) or len(column) != n:
+        raise MalformedError(f"{name!r} does not have {n} entries")
+    return column
+
+
+def _cell(field: OutcomeField, value: Any) -> Any:
+    return value.name if isinstance(value, enum.Enum) else field.encode(value)
+
+
+def _from_cell(field: OutcomeField, cell: Any) -> Any:
+    """An enum is named in a result file, where a record has its value."""
+    if cell is not None and issubclass(field.type, enum.Enum):
+        return enum_from_json(cell, field.type, field.name)
+    return field.decode(cell)

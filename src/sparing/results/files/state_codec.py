@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.history import read_history, write_history
 from sparing.results.files.load_errors import load_errors

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparing.numerics.blas_threads import one_blas_thread
-from sparing.problem.evaluation_log import Evaluation
+from sparing.problem.evaluations import Evaluation
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
 from sparing.store.archive import Arrays, Metadata

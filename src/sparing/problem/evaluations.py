@@ -1,0 +1,261 @@
+"""The append-only record of what was proposed and what came back.
+
+The log holds the user's coordinates and raw values only; everything transformed is derived from
+it (room rule 1 of ARCHITECTURE.md).
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, overload
+
+import numpy as np
+
+from sparing.numerics.arrays import Array
+
+
+class Status(enum.Enum):
+    """How an evaluation of the target ended.
+
+    >>> [entry.status for entry in result.evaluations[:2]]
+    [<Status.OK: 'ok'>, <Status.OK: 'ok'>]
+    >>> sum(entry.status is sparing.Status.FAILED for entry in result.evaluations)
+    0
+    """
+
+    OK = "ok"
+    OUT_OF_SUPPORT = "out of support"  # the target returned -inf: density zero there
+    FAILED = "failed"  # it raised, or returned something that is not a log density
+    TIMED_OUT = "timed out"  # it took longer than the limit and was ended
+    ABANDONED = "abandoned"  # nobody will report it any more
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class FailureKind(enum.Enum):
+    """Why an evaluation gave no value.
+
+    >>> from sparing.executors import evaluate
+    >>> evaluate(sparing.Problem(lambda x: np.nan, -1.0, 1.0), np.zeros(1)).kind
+    <FailureKind.INVALID_VALUE: 'invalid value'>
+    """
+
+    EXCEPTION = "exception"  # the target raised
+    INVALID_VALUE = "invalid value"  # it returned something that is no log density
+    TIMED_OUT = "timed out"  # it took longer than the limit
+    WORKER_DIED = "worker died"  # the process that ran it ended
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call of the target gave.
+
+    value      log joint density; NaN when there is none, -inf out of support
+    duration   seconds
+    traceback  where the target raised, as text
+    started    Unix time, as is ``ended``; NaN when nobody took it
+    worker     ``host:pid`` of the process that called the target; empty when it left no word
+    kind       of a failure; None when there is a value
+    noise_sd   standard deviation of the value's noise; 0 when it is exact
+
+    A field with a default may be added here and nowhere else: journal, spool, result file and
+    exports are written and read by these annotations (`evaluation_codec`).
+
+    >>> from sparing.executors import Outcome
+    >>> outcome = Outcome(value=-1.5, status=sparing.Status.OK, duration=0.2)
+    >>> outcome.usable, outcome.failed
+    (True, False)
+    >>> run = sparing.Inference(problem, seed=1)
+    >>> run.tell_outcome([1.0, 0.0], outcome).duration
+    0.2
+    """
+
+    value: float
+    status: Status
+    duration: float
+    message: str = ""
+    traceback: str = ""
+    started: float = math.nan
+    ended: float = math.nan
+    worker: str = ""
+    kind: FailureKind | None = None
+    noise_sd: float = 0.0
+
+    @property
+    def usable(self) -> bool:
+        """Whether the value can train the surrogate."""
+        return self.status is Status.OK and math.isfinite(self.value)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no value; a density of zero is one."""
+        return self.status not in (Status.OK, Status.OUT_OF_SUPPORT)
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A point the run asks to have evaluated.
+
+    ``x`` is in the user's coordinates; ``identifier`` counts proposals from 0; ``rule`` is the
+    name of the rule that chose the point, empty where a release before wrote it down.
+
+    >>> run = sparing.Inference(problem, seed=1)
+    >>> (proposal,) = run.ask()
+    >>> proposal.identifier, proposal.x.shape
+    (0, (2,))
+    """
+
+    identifier: int
+    x: Array
+    rule: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", read_only(self.x))
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One evaluation of the target: ``x`` (D,) in the user's coordinates, and what it gave.
+
+    ``identifier`` and ``rule`` are those of the proposal it answers, None and empty for a point
+    the user evaluated on their own. What the `Outcome` holds can be read here as well.
+
+    >>> first = result.evaluations[0]
+    >>> first.index, first.identifier, first.x.shape
+    (0, 0, (2,))
+    >>> first.value == problem.log_joint(first.x), first.noise_sd
+    (True, 0.0)
+    >>> first.status, first.usable, first.failed, first.message, first.traceback
+    (<Status.OK: 'ok'>, True, False, '', '')
+    >>> first.started <= first.ended, first.duration < 1.0, first.worker != ""
+    (True, True, True)
+    """
+
+    index: int
+    identifier: int | None
+    x: Array
+    outcome: Outcome
+    rule: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", read_only(self.x))
+
+    @property
+    def value(self) -> float:
+        """The log joint density; NaN when there is none, -inf out of support."""
+        return self.outcome.value
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the value's noise as the target gave it; 0 when it is exact."""
+        return self.outcome.noise_sd
+
+    @property
+    def status(self) -> Status:
+        """How it ended."""
+        return self.outcome.status
+
+    @property
+    def usable(self) -> bool:
+        """Whether the value can train the surrogate."""
+        return self.outcome.usable
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no value; a density of zero is one."""
+        return self.outcome.failed
+
+    @property
+    def message(self) -> str:
+        """What went wrong; empty when nothing did."""
+        return self.outcome.message
+
+    @property
+    def traceback(self) -> str:
+        """Where the target raised, as text."""
+        return self.outcome.traceback
+
+    @property
+    def duration(self) -> float:
+        """Seconds; NaN when nobody timed it."""
+        return self.outcome.duration
+
+    @property
+    def started(self) -> float:
+        """Unix time; NaN when nobody took it."""
+        return self.outcome.started
+
+    @property
+    def ended(self) -> float:
+        """Unix time; NaN when nobody took it."""
+        return self.outcome.ended
+
+    @property
+    def worker(self) -> str:
+        """``host:pid`` of the process that called the target; empty when it left no word."""
+        return self.outcome.worker
+
+
+# What happens to a run, in the order it is journalled.
+Event: TypeAlias = Proposal | Evaluation
+
+
+def read_only(x: Array) -> Array:
+    """A copy of the point that nobody can change by accident."""
+    point = np.array(x, dtype=np.float64)
+    point.setflags(write=False)
+    return point
+
+
+class EvaluationLog(Sequence[Evaluation]):
+    """Evaluations in the order they were told; entries are never changed or removed."""
+
+    def __init__(self) -> None:
+        self._evaluations: list[Evaluation] = []
+
+    def append(self, evaluation: Evaluation) -> None:
+        """Add the next evaluation; its index must be the log's length."""
+        if evaluation.index != len(self):
+            raise ValueError(f"evaluation {evaluation.index} cannot follow {len(self) - 1}")
+        self._evaluations.append(evaluation)
+
+    def usable(self) -> tuple[Evaluation, ...]:
+        """The evaluations that can train the surrogate."""
+        return tuple(entry for entry in self._evaluations if entry.usable)
+
+    def informative(self) -> tuple[Evaluation, ...]:
+        """The evaluations the surrogate learns from: usable ones, and points out of support."""
+        return tuple(
+            entry
+            for entry in self._evaluations
+            if entry.usable or entry.status is Status.OUT_OF_SUPPORT
+        )
+
+    def unusable(self) -> tuple[Evaluation, ...]:
+        """The evaluations that failed or fell outside the support."""
+        return tuple(entry for entry in self._evaluations if not entry.usable)
+
+    def __len__(self) -> int:
+        return len(self._evaluations)
+
+    @overload
+    def __getitem__(self, index: int) -> Evaluation: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Evaluation, ...]: ...
+    def __getitem__(self, index: int | slice) -> Evaluation | tuple[Evaluation, ...]:
+        if isinstance(index, slice):
+            return tuple(self._evaluations[index])
+        return self._evaluations[index]
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        return iter(self._evaluations)
+
+    def __repr__(self) -> str:
+        return f"EvaluationLog({len(self)} evaluations, {len(self.unusable())} unusable)"
