@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import logsumexp
-
-import sparing
 from sparing.acquisition.propose import widened_draws
 from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
+from sparing.plots.surrogate import log_joint, train_again
+
+import sparing
 from sparing.cli import demo_run as demo
 from sparing.numerics.arrays import Array
 from sparing.plots import BLUE, GREEN, GREY, ORANGE, new_figure
-from sparing.plots.surrogate import log_joint, train_again
 from sparing.surrogate.gaussian_process import GaussianProcess, condition
 from sparing.surrogate.training_set import TrainingSet
 

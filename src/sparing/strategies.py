@@ -1,0 +1,65 @@
+"""The strategies that ``Settings`` is composed of, to change one with ``dataclasses.replace``.
+
+>>> from dataclasses import replace
+>>> from sparing.strategies import LowerBound, PosteriorDraw, VarianceReduction
+>>> settings = replace(sparing.Settings(), evidence=LowerBound())
+>>> settings = replace(settings, rules=(VarianceReduction(n_references=256), PosteriorDraw()))
+"""
+
+from sparing.acquisition.cma_es import CmaEs
+from sparing.acquisition.initial_design import LatinHypercube, UniformDesign
+from sparing.acquisition.rules import (
+    PointRule,
+    PosteriorDraw,
+    ProspectiveSampling,
+    TemperedSampling,
+    UncertaintySampling,
+    VarianceReduction,
+)
+from sparing.acquisition.search import ShrinkingClouds
+from sparing.surrogate.collapsed_training import Collapsed
+from sparing.surrogate.interface import Surrogate, SurrogateTraining
+from sparing.surrogate.map_then_slice.training import MapThenSlice
+from sparing.surrogate.training_data import CompressedDepths, MeasuredValues
+from sparing.variational.settings import VariationalSettings
+from sparing.variational.whitening import Unwhitened, Whitened
+from sparing.vbmc.answer import BestBound, LastFit, RicherFit, SmallestError
+from sparing.vbmc.evidence import ImportanceCorrected, LowerBound
+from sparing.vbmc.posterior_error import ExpectedError, Untested
+from sparing.vbmc.settings import HyperparameterSchedule
+from sparing.vbmc.stopping import Stopping
+from sparing.vbmc.warm_up import Climbing, WatchingBound
+
+__all__ = [
+    "BestBound",
+    "Climbing",
+    "CmaEs",
+    "Collapsed",
+    "CompressedDepths",
+    "ExpectedError",
+    "HyperparameterSchedule",
+    "ImportanceCorrected",
+    "LastFit",
+    "LatinHypercube",
+    "LowerBound",
+    "MapThenSlice",
+    "MeasuredValues",
+    "PointRule",
+    "PosteriorDraw",
+    "ProspectiveSampling",
+    "RicherFit",
+    "ShrinkingClouds",
+    "SmallestError",
+    "Stopping",
+    "Surrogate",
+    "SurrogateTraining",
+    "TemperedSampling",
+    "UncertaintySampling",
+    "UniformDesign",
+    "Untested",
+    "Unwhitened",
+    "VarianceReduction",
+    "VariationalSettings",
+    "WatchingBound",
+    "Whitened",
+]
