@@ -20,15 +20,15 @@ import sparing
 from sparing import StopReason
 from sparing.errors import SettingsError, StoreCorruptError, StoreError, StoreMismatchError
 from sparing.results.several_runs import SeveralRuns, put_together
-from sparing.running.independent_runs import (
+from sparing.running.loop import shares
+from sparing.running.progress.several_display import LiveRuns, PlainRuns, make_runs_display
+from sparing.running.several import (
     deal_points,
     gather_points,
     pooled_settings,
     run_seed,
     tell_known,
 )
-from sparing.running.loop import shares
-from sparing.running.progress.several_display import LiveRuns, PlainRuns, make_runs_display
 from sparing.store import MemoryStore
 from sparing.store.run_group import GROUP, open_group, read_group
 
@@ -532,6 +532,6 @@ class TestDisplay:
         assert isinstance(make_runs_display(True, make_problem(), 2, BUDGET), PlainRuns)
 
 
-@pytest.mark.parametrize("module", ["several_runs", "driver"])
+@pytest.mark.parametrize("module", ["results.several_runs", "running.infer"])
 def test_examples(module):
     assert doctest.testmod(importlib.import_module(f"sparing.{module}")).failed == 0
