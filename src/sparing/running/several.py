@@ -26,7 +26,7 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import FRESH_SEED_BITS, RandomStreams
 from sparing.problem.evaluation_log import Evaluation
 from sparing.problem.outcome import Outcome
-from sparing.results.several_runs import SeveralRuns, put_together
+from sparing.results.several_runs import SeveralRuns
 from sparing.running.inference import Inference
 from sparing.running.loop import Callback, DrivenRun, RunLoop
 from sparing.running.progress.several_display import RunsDisplay, make_runs_display
@@ -90,8 +90,8 @@ def infer_several(
                 tell_known(pooled, known)
                 loop.drive([_driven(pooled, display, callback, None)])
         interruption.end(runs if pooled is None else [*runs, pooled], store)
-        together = put_together(
-            [run.result() for run in runs if run.history],
+        together = SeveralRuns(
+            tuple(run.result() for run in runs if run.history),
             None if pooled is None else pooled.result(),
             seed,
         )

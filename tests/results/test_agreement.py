@@ -1,6 +1,3 @@
-import doctest
-import importlib
-
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -8,8 +5,13 @@ from tests.hand_made import flat, make_result, normal_posterior, unbounded_probl
 
 import sparing
 from sparing.errors import SettingsError
-from sparing.results.agreement import AgreementLimits, marginal_total_variation, pair_agreement
-from sparing.results.diagnose import Verdict, diagnose
+from sparing.results.agreement import (
+    AgreementLimits,
+    Verdict,
+    diagnose,
+    marginal_total_variation,
+    pair_agreement,
+)
 
 
 def normal_log_density(x):
@@ -172,8 +174,3 @@ class TestFaults:
 def test_another_plausible_box_is_the_same_problem():
     other = sparing.Problem(flat, -1, 3)
     assert diagnose([make_result(), make_result(other, seed=1)]).verdict is Verdict.AGREE
-
-
-def test_examples():
-    module = importlib.import_module("sparing.diagnose")
-    assert doctest.testmod(module).failed == 0
