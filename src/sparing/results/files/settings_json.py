@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparing.store.dataclass_json import dataclass_from_json, dataclass_to_json
-from sparing.store.json_members import require
+from sparing.store.json_members import MalformedError, require
 from sparing.vbmc.settings import Settings
 
 Record = Mapping[str, Any]
@@ -41,9 +41,15 @@ def settings_that_count(settings: Settings) -> dict[str, Any]:
     return {name: value for name, value in members.items() if name not in WITHOUT_EFFECT}
 
 
-def upgraded_fingerprint(members: Record) -> dict[str, Any]:
-    """What an earlier release stored of a run's identity, as this one would have stored it."""
-    settings = settings_from_json(members.get("settings"))
+def upgraded_fingerprint(members: Record) -> Record:
+    """What an earlier release stored of a run's identity, as this one would have stored it.
+
+    As it is where its settings cannot be read: what differs is then named by a comparison.
+    """
+    try:
+        settings = settings_from_json(members.get("settings"))
+    except (MalformedError, TypeError, AttributeError, KeyError):
+        return members
     return {**members, "settings": settings_that_count(settings)}
 
 
@@ -105,9 +111,7 @@ def _surrogate(old: Record) -> dict[str, Any]:
         **_kept(old, "hpd_fraction noise_sd_location noise_sd_scale noise_sd_floor"),
         **_kept(old, "largest_mean_scale"),
         "lengths": {"kind": "LengthsFromPoints" if empirical else "LengthsFromBox"},
-        "peak": {
-            "kind": "PeakNearBest" if old.get("bounded_mean_maximum", True) else "PeakAnywhere"
-        },
+        "peak": {"kind": "PeakNearBest" if near_best else "PeakAnywhere"},
     }
     if old.get("inference") == "SLICE":
         names = "n_map_candidates n_map_starts n_map_evaluations burn_in_sweeps thinning"
@@ -122,9 +126,7 @@ def _variational(old: Record) -> dict[str, Any]:
     ranking = {"kind": "RankByLowerBound"}
     if not by_bound:
         ranking = {"kind": "RankByMonteCarlo", **_kept(old, "", n_entropy_samples="n_samples")}
-    prices = [
-        old.get(name, 1.0) for name in ("mean_stiffness", "scale_stiffness", "weight_pressure")
-    ]
+    charging = ("mean_stiffness", "scale_stiffness", "weight_pressure")
     penalties: dict[str, Any] = {"kind": "NoPenalties"}
     if any(old.get(name, 1.0) for name in charging):
         names = "box_margin smallest_sd largest_sd mean_stiffness scale_stiffness weight_pressure"
