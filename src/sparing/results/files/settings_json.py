@@ -61,12 +61,12 @@ def composed(old: Record) -> dict[str, Any]:
         require(found == value, f"settings.{name} is {found!r}; it is always {value} now")
     acquisition, stopping = old["acquisition"], old.get("stopping", {})
     return {
-        **_kept(old, "bounded_map evaluations_per_dimension hyperparameters"),
+        **_kept(old, "bounded_map evaluations_per_dimension"),
         **_kept(acquisition, "n_active"),
         "initial_design": _initial_design(old.get("initial_design", {})),
         "depths": _one_of(old, "deep_values", "CompressedDepths", "MeasuredValues"),
         "surrogate": _surrogate(old.get("surrogate", {})),
-        "hyperparameters": _without_none(old.get("hyperparameters", {}), max_samples="inf"),
+        "sampling": _without_none(old.get("hyperparameters", {}), max_samples="inf"),
         "variational": _variational(old.get("variational", {})),
         "warm_up": _warm_up(old.get("warm_up", {}), acquisition),
         "rules": _rules(acquisition),
@@ -110,7 +110,7 @@ def _surrogate(old: Record) -> dict[str, Any]:
     prior = {
         **_kept(old, "hpd_fraction noise_sd_location noise_sd_scale noise_sd_floor"),
         **_kept(old, "largest_mean_scale"),
-        "lengths": {"kind": "LengthsFromPoints" if empirical else "LengthsFromBox"},
+        "length_scales": {"kind": "LengthsFromPoints" if empirical else "LengthsFromBox"},
         "peak": {"kind": "PeakNearBest" if near_best else "PeakAnywhere"},
     }
     if old.get("inference") == "SLICE":
