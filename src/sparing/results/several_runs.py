@@ -1,7 +1,5 @@
 """What several independent runs of one problem say together.
 
-    l, s    log evidence of a run and its standard deviation
-
 Agreement of independent runs is the evidence that none of them missed something; the pooled run,
 which was told what all of them evaluated, is the result to use.
 """
