@@ -107,6 +107,48 @@ def test_every_folder_of_the_page_exists():
     assert [folder for folder in FOLDERS if (root / folder / "__init__.py").exists()] == FOLDERS
 
 
+# What a surrogate and a mixture are made of, and the one room that may look at it.
+PRIVATE = {
+    "surrogate": {"cholesky", "inverse_cholesky", "alpha", "hyperparameters"},
+    "variational": {"scales", "lengths"},
+}
+
+
+def insides_touched(root: Path) -> list[str]:
+    """Where a module reads what only another room may know."""
+    faults = []
+    for module, path in modules_of(root).items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Attribute) or ast.unparse(node.value) == "np.linalg":
+                continue
+            faults += [
+                f"{module}, line {node.lineno}: .{node.attr} is the business of {room}/"
+                for room, names in PRIVATE.items()
+                if node.attr in names and module.split(".")[0] != room
+            ]
+    return faults
+
+
+def test_no_other_room_looks_inside_a_surrogate_or_a_mixture():
+    faults = insides_touched(Path(sparing.__file__).parent)
+    assert not faults, "\n".join(faults)
+
+
+def test_a_look_inside_is_noticed(tmp_path):
+    root = write_package(
+        tmp_path,
+        {
+            "vbmc/a.py": "def f(q):\n    return q.scales\n",
+            "variational/b.py": "def f(q):\n    return q.scales\n",
+            "plots/c.py": "L = np.linalg.cholesky(A)\nx = gp.cholesky\n",
+        },
+    )
+    assert insides_touched(root) == [
+        "plots.c, line 2: .cholesky is the business of surrogate/",
+        "vbmc.a, line 2: .scales is the business of variational/",
+    ]
+
+
 def test_tests_stand_where_what_they_test_stands():
     own = {"benchmarks", "packaging"}
     tests = {path.parent for path in Path(__file__).parent.rglob("test_*.py")}

@@ -39,9 +39,8 @@ from sparing.executors import (
 from sparing.problem.evaluations import Evaluation, Proposal, Status
 from sparing.problem.parameter_transform import BoundedMap
 from sparing.problem.problem import Problem
-from sparing.results.agreement import AgreementLimits
+from sparing.results.agreement import AgreementLimits, Diagnosis, diagnose
 from sparing.results.comparison import Comparison, compare
-from sparing.results.diagnose import Diagnosis, diagnose
 from sparing.results.files.result_reader import load
 from sparing.results.predictive import posterior_predictive
 from sparing.results.result import Result

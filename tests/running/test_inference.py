@@ -1,5 +1,7 @@
 """The run end to end: exact answers, determinism, ask and tell, failures as data."""
 
+import inspect
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -264,3 +266,15 @@ def test_to_arviz_holds_the_draws_by_name():
     data = run(problem, max_evaluations=20).to_arviz(n=50)
     assert data.posterior["x1"].shape == (1, 50)
     assert "log_evidence" in data.attrs
+
+
+def test_a_target_is_called_a_few_frames_below_infer():
+    depths = []
+
+    def log_density(x):
+        depths.append(len(inspect.stack()))
+        return -0.5 * float(x @ x)
+
+    problem = sparing.Problem(log_density, -np.ones(2), np.ones(2))
+    sparing.infer(problem, seed=1, max_evaluations=2, progress=False)
+    assert max(depths) - len(inspect.stack()) <= 7

@@ -11,7 +11,7 @@ from sparing.errors import InvalidValueError
 from sparing.executors import evaluate
 from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.running.independent_runs import tell_known
+from sparing.running.several import tell_known
 from sparing.store.journal_lines import decode_line, encode_line
 from sparing.surrogate.training_data import DeepValues, training_set
 

@@ -16,16 +16,16 @@ from tests.hand_made import make_result, with_outcome
 import sparing
 from sparing import StopReason
 from sparing.errors import SettingsError, StoreCorruptError, StoreError, StoreMismatchError
-from sparing.results.several_runs import SeveralRuns, put_together
-from sparing.running.independent_runs import (
+from sparing.results.several_runs import SeveralRuns
+from sparing.running.loop import shares
+from sparing.running.progress.several_display import LiveRuns, PlainRuns, make_runs_display
+from sparing.running.several import (
     deal_points,
     gather_points,
     pooled_settings,
     run_seed,
     tell_known,
 )
-from sparing.running.loop import shares
-from sparing.running.progress.several_display import LiveRuns, PlainRuns, make_runs_display
 from sparing.store import MemoryStore
 from sparing.store.run_group import GROUP, open_group, read_group
 
@@ -440,7 +440,7 @@ class TestCallbackAndFailures:
 class TestVerdict:
     def test_all_is_well(self):
         results = [make_result(seed=seed) for seed in (1, 2, 3)]
-        several = put_together(results, make_result(seed=9), seed=0)
+        several = SeveralRuns(tuple(results), make_result(seed=9), seed=0)
         assert several.agree
         assert several.converged
         assert several.verdict.startswith("All runs agree, and the pooled one has converged")
@@ -448,28 +448,28 @@ class TestVerdict:
 
     def test_runs_that_disagree(self):
         results = [make_result(seed=1), make_result(seed=2, mean=5.0)]
-        several = put_together(results, make_result(seed=9), seed=0)
+        several = SeveralRuns(tuple(results), make_result(seed=9), seed=0)
         assert not several.agree
         assert "the runs disagree" in several.verdict
         assert "moments differ" in several.summary()
 
     def test_one_run_of_four_missed_something(self):
         results = [make_result(seed=seed) for seed in (1, 2, 3)]
-        several = put_together([*results, make_result(seed=4, mean=5.0)], make_result(seed=9), 0)
+        several = SeveralRuns((*results, make_result(seed=4, mean=5.0)), make_result(seed=9), 0)
         assert not several.converged
         assert several.verdict.startswith("Most runs agree, and the pooled one with them")
         assert "not so run 4." in several.verdict
 
     def test_a_pooled_run_that_found_something_else(self):
         results = [make_result(seed=seed) for seed in (1, 2)]
-        several = put_together(results, make_result(seed=9, log_evidence=0.7), seed=0)
+        several = SeveralRuns(tuple(results), make_result(seed=9, log_evidence=0.7), seed=0)
         assert several.diagnosis.verdict.name == "AGREE"
         assert not several.converged
         assert "pooled run against run 1: log evidences differ by 0.7" in several.verdict
 
     def test_a_pooled_run_that_did_not_converge(self):
         results = [make_result(seed=seed) for seed in (1, 2)]
-        several = put_together(results, make_result(seed=9, converged=False), seed=0)
+        several = SeveralRuns(tuple(results), make_result(seed=9, converged=False), seed=0)
         assert several.agree
         assert not several.converged
         assert several.verdict.endswith("did not converge: allow more evaluations.")
@@ -483,7 +483,7 @@ class TestVerdict:
 
     def test_for_a_notebook(self):
         results = [make_result(seed=1), make_result(seed=2, mean=5.0)]
-        html = put_together(results, make_result(seed=9), seed=0)._repr_html_()
+        html = SeveralRuns(tuple(results), make_result(seed=9), seed=0)._repr_html_()
         assert html.count("<tr>") > 4
         assert "marginals of &#x27;x1&#x27; differ" in html
         assert make_result(seed=9)._repr_html_() in html

@@ -11,8 +11,8 @@ from sparing.cli.arguments import Commands, add_command, add_json, positive
 from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, diagnosis_members
 from sparing.cli.stored_runs import result_of, runs_of
+from sparing.results.agreement import Verdict, diagnose
 from sparing.results.comparison import Comparison, compare
-from sparing.results.diagnose import Verdict, diagnose
 from sparing.running.stored_run import RESULT
 
 

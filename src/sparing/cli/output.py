@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sparing.problem.evaluations import Evaluation
-from sparing.results.diagnose import Diagnosis
+from sparing.results.agreement import Diagnosis
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
 from sparing.store.json_members import to_json_types

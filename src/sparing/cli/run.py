@@ -21,8 +21,8 @@ from sparing.cli.stored_runs import open_run
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
-from sparing.running.independent_runs import gather_points
 from sparing.running.infer import infer
+from sparing.running.several import gather_points
 from sparing.running.stored_run import RESULT, StoredIdentity, require_same_model, stored_identity
 from sparing.store.run_group import read_group
 from sparing.vbmc.stopping import StopReason

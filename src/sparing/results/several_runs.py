@@ -1,7 +1,5 @@
 """What several independent runs of one problem say together.
 
-    l, s    log evidence of a run and its standard deviation
-
 Agreement of independent runs is the evidence that none of them missed something; the pooled run,
 which was told what all of them evaluated, is the result to use.
 """
@@ -10,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 
-from sparing.results.agreement import AgreementLimits, pair_agreement
-from sparing.results.diagnose import Diagnosis, Verdict, diagnose
+from sparing.results.agreement import Diagnosis, diagnose
 from sparing.results.result import Result
 from sparing.summary import html_summary
 from sparing.summary.numbers import estimate
@@ -26,13 +24,11 @@ POOLED = "pooled"
 class SeveralRuns:
     """Independent runs of one problem, whether they agree, and the pooled result.
 
-    results              of the independent runs, in order; after an interruption, of those that
-                         had come far enough to have one
-    pooled               of the run that was told all their evaluations; None when interrupted
-                         before it had begun
-    diagnosis            whether the independent runs agree; None with fewer than two results
-    pooled_disagreements in which respects the pooled run differs from the best independent one
-    seed                 the one that the seeds of all runs were derived from
+    results   of the independent runs, in order; after an interruption, of those that
+              had come far enough to have one
+    pooled    of the run that was told all their evaluations; None when interrupted
+              before it had begun
+    seed      the one that the seeds of all runs were derived from
 
     >>> import sparing
     >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
@@ -45,15 +41,24 @@ class SeveralRuns:
     0.92
     >>> both.n_evaluations > sum(run.n_evaluations for run in both.results)
     True
-    >>> both.diagnosis.dropped
-    ()
+    >>> both.diagnosis.dropped, both.pooled_disagreements
+    ((), ())
     """
 
     results: tuple[Result, ...]
     pooled: Result | None
-    diagnosis: Diagnosis | None
-    pooled_disagreements: tuple[str, ...]
     seed: int
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """Whether the runs agree, the pooled one included; None with fewer than two results."""
+        return diagnose(self.results, pooled=self.pooled) if len(self.results) > 1 else None
+
+    @property
+    def pooled_disagreements(self) -> tuple[str, ...]:
+        """In which respects the pooled run differs from the best independent one."""
+        judgement = None if self.diagnosis is None else self.diagnosis.pooled
+        return () if judgement is None else judgement.reasons_to_drop
 
     @property
     def result(self) -> Result:
@@ -65,8 +70,7 @@ class SeveralRuns:
     @property
     def agree(self) -> bool:
         """Whether all independent runs agree, and the pooled run with them."""
-        all_agree = self.diagnosis is not None and self.diagnosis.verdict is Verdict.AGREE
-        return all_agree and not self.pooled_disagreements
+        return self.diagnosis is not None and self.diagnosis.agree
 
     @property
     def converged(self) -> bool:
@@ -88,38 +92,9 @@ class SeveralRuns:
     @property
     def verdict(self) -> str:
         """What to make of it, in a sentence or two."""
-        if self.interrupted:
+        if self.interrupted or self.diagnosis is None:
             return "It was interrupted: what is here is provisional."
-        if self._most_agree:
-            dropped = ", ".join(map(str, self.diagnosis.dropped)) if self.diagnosis else ""
-            return (
-                f"Most runs agree, and the pooled one with them, which knows what all have found; "
-                f"not so run {dropped}. To be sure, start again with another seed, and see whether "
-                "both pooled results agree (sparing.diagnose)."
-            )
-        if not self.agree:
-            return (
-                f"Do not rely on this result yet: {'; '.join(self._faults())}. The pooled run "
-                "knows all that any run has found, but nothing confirms it: start again with "
-                "another seed, and see whether both pooled results agree (sparing.diagnose)."
-            )
-        if not self.converged:
-            return "All runs agree, but the pooled one did not converge: allow more evaluations."
-        return "All runs agree, and the pooled one has converged: use its result."
-
-    @property
-    def _most_agree(self) -> bool:
-        """Whether only a minority is at odds with the other runs and the converged pooled one."""
-        most = self.diagnosis is not None and self.diagnosis.verdict is Verdict.MOST_AGREE
-        pooled_converged = self.pooled is not None and self.pooled.converged
-        return most and pooled_converged and not self.pooled_disagreements
-
-    def _faults(self) -> Iterator[str]:
-        assert self.diagnosis is not None  # without one it was interrupted
-        if self.diagnosis.verdict is not Verdict.AGREE:
-            yield str(self.diagnosis.verdict)
-        for text in self.pooled_disagreements:
-            yield f"pooled run against run {self.diagnosis.best}: {text}"
+        return self.diagnosis.pooled_verdict
 
     def summary(self) -> str:
         """A readable account: every run, whether they agree, and the result to use.
@@ -180,17 +155,6 @@ class SeveralRuns:
             f"<table><thead>{_html_row(header, 'th')}</thead><tbody>{table}</tbody></table>"
             f"{html_summary(self.result)}</div>"
         )
-
-
-def put_together(results: Sequence[Result], pooled: Result | None, seed: int) -> SeveralRuns:
-    """Judge the runs and their pooled result."""
-    runs = tuple(results)
-    diagnosis = diagnose(runs) if len(runs) > 1 else None
-    differences: tuple[str, ...] = ()
-    if pooled is not None and diagnosis is not None:
-        pair = pair_agreement(diagnosis.best - 1, len(runs), (*runs, pooled))
-        differences = pair.disagreements(diagnosis.names, AgreementLimits())
-    return SeveralRuns(runs, pooled, diagnosis, differences, seed)
 
 
 def _end(result: Result) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -11,12 +12,16 @@ from numpy.typing import ArrayLike
 
 from sparing.errors import SettingsError
 from sparing.executors.failures import FailurePolicy
+from sparing.kernels.announce import compile_with_notice
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
-from sparing.running.loop import Callback
-from sparing.running.plan import RunPlan, infer_once, infer_several
+from sparing.running.inference import Inference
+from sparing.running.loop import Callback, DrivenRun, RunLoop
+from sparing.running.progress.display import make_display
+from sparing.running.several import infer_several
 from sparing.store import Store
+from sparing.store.run_group import refuse_group
 from sparing.vbmc.settings import Settings
 
 
@@ -119,21 +124,30 @@ def infer(
     """
     if runs is not None and (not isinstance(runs, Integral) or isinstance(runs, bool) or runs < 1):
         raise SettingsError([f"runs must be a whole number >= 1, got {runs!r}"])
-    plan = RunPlan(
-        problem=problem,
-        seed=seed,
+    new_run = partial(
+        Inference,
+        problem,
         max_evaluations=max_evaluations,
         tolerance=tolerance,
         tag=tag,
         settings=settings,
-        executor=executor,
-        workers=workers,
-        batch_size=batch_size,
-        time_limit=time_limit,
-        policy=FailurePolicy() if failures is None else failures,
-        callback=callback,
-        progress=progress,
     )
-    if runs is None or runs == 1:
-        return infer_once(plan, x0, store)
-    return infer_several(plan, int(runs), x0, store)
+    policy = FailurePolicy() if failures is None else failures
+    loop = RunLoop(problem, executor, workers, time_limit, policy, batch_size)
+    if runs is not None and runs > 1:
+        return infer_several(new_run, int(runs), x0, seed, store, loop, progress, callback)
+
+    if isinstance(store, (str, Path)):
+        refuse_group(Path(store))
+    run = new_run(x0=x0, seed=seed, store=store)
+    with run, make_display(progress, problem, run.max_evaluations) as display, loop:
+        compile_with_notice(display.compiling)
+        driven = DrivenRun(run, display, callback)
+        driven.begin()
+        with loop.interruption.watched():
+            loop.drive([driven])
+        loop.interruption.end([run], store)
+        result = run.result()
+        if progress:  # a summary takes as long as an iteration
+            display.finish(result.summary())
+    return result

@@ -1,4 +1,4 @@
-"""A run driven from outside by ``ask`` and ``tell``; ``driver.infer`` drives it to its end.
+"""A run driven from outside by ``ask`` and ``tell``; ``sparing.infer`` drives it to its end.
 
 Every proposal and every evaluation goes to the store before it is used, and what the store holds
 already is replayed first, so that a run goes on where it stopped.
@@ -15,15 +15,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import LoadError, TargetError
+from sparing.errors import LoadError, SettingsError, TargetError
 from sparing.executors.target_call import classify
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
 from sparing.problem.problem import Problem
+from sparing.results.files.fingerprint import fingerprint
+from sparing.results.files.settings_json import upgraded_fingerprint
 from sparing.results.files.state_codec import state_from_parts, state_to_parts
 from sparing.results.result import Result
-from sparing.running.opening import check_arguments, open_store
-from sparing.store import MemoryStore, Store
+from sparing.store import MemoryStore, RunDirectory, Store
 from sparing.vbmc.engine import Engine
 from sparing.vbmc.final import final_solution, warnings_for_the_user
 from sparing.vbmc.settings import Settings
@@ -65,12 +66,12 @@ class Inference:
         settings: Settings | None = None,
     ) -> None:
         base = Settings() if settings is None else settings
-        check_arguments(problem, max_evaluations, tolerance, base)
+        _check_arguments(problem, max_evaluations, tolerance, base)
         self.problem = problem
         self.settings = replace(base, stopping=replace(base.stopping, tolerance_sd=tolerance))
         budget = base.budget(problem.dimension) if max_evaluations is None else max_evaluations
         starting_points = problem.starting_points(x0)
-        self.store = open_store(store, self.settings, problem, starting_points, seed, tag)
+        self.store = _open_store(store, self.settings, problem, starting_points, seed, tag)
         self._engine = Engine(
             problem,
             self.settings,
@@ -347,3 +348,48 @@ class Inference:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _check_arguments(
+    problem: Problem, max_evaluations: int | None, tolerance: float, settings: Settings
+) -> None:
+    """Refuse what cannot be meant, before the first evaluation; every fault at once."""
+    faults: list[str] = []
+    if not isinstance(problem, Problem):
+        faults.append(f"problem must be a sparing.Problem, got {type(problem).__name__}")
+    if not isinstance(settings, Settings):
+        faults.append(f"settings must be a sparing.Settings, got {type(settings).__name__}")
+    if max_evaluations is not None and (
+        isinstance(max_evaluations, bool)
+        or int(max_evaluations) != max_evaluations
+        or max_evaluations < 2
+    ):
+        faults.append(f"max_evaluations must be a whole number >= 2, got {max_evaluations!r}")
+    if not (np.isfinite(tolerance) and tolerance > 0):
+        faults.append(f"tolerance must be a positive number, got {tolerance!r}")
+    if faults:
+        raise SettingsError(faults)
+
+
+def _open_store(
+    store: str | Path | Store | None,
+    settings: Settings,
+    problem: Problem,
+    starting_points: np.ndarray,
+    seed: int | None,
+    tag: str,
+) -> Store:
+    """The store to write to; a path is created, or opened when it holds the same problem."""
+    if store is None:
+        return MemoryStore(seed=RandomStreams(seed).seed)
+    if isinstance(store, (str, Path)):
+        identity = fingerprint(problem, settings, tag=tag, starting_points=starting_points)
+        opened: Store = RunDirectory.open(store, identity, seed=seed, upgrade=upgraded_fingerprint)
+    else:
+        opened = store
+    if seed is not None and opened.seed != seed:
+        opened.close()
+        raise SettingsError(
+            [f"seed is {seed}, but the run in {store} was started with {opened.seed}: leave it out"]
+        )
+    return opened

@@ -7,24 +7,24 @@ s_i    its share of T: points it may have in flight
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
 
 from sparing.executors.failures import FailedEvaluationError, FailurePolicy
 from sparing.executors.pool import EvaluationPool
 from sparing.problem.evaluation_codec import record_to_outcome
 from sparing.problem.evaluations import Outcome, Proposal
+from sparing.problem.problem import Problem
 from sparing.running.inference import Inference
+from sparing.running.interruption import Interruption
 from sparing.running.progress.display import Display
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
 Callback = Callable[[IterationInfo], Any]
-Item = TypeVar("Item")
 
 # What a callback returns to end the run.
 STOP = "stop"
@@ -100,36 +100,55 @@ class DrivenRun:
 
 
 class RunLoop:
-    """Keeps the workers busy until the runs have ended or somebody interrupts them."""
+    """Keeps workers busy until runs have ended or somebody interrupts them.
+
+    It has workers inside a ``with`` block, and they end with it; the arguments are those of
+    ``infer``.
+    """
 
     def __init__(
         self,
-        pool: EvaluationPool,
+        problem: Problem,
+        executor: Executor | Any | None,
+        workers: int | None,
+        time_limit: float | None,
         policy: FailurePolicy,
         batch_size: int | None,
-        interruption: Interruption,
     ) -> None:
-        self._pool = pool
+        self.interruption = Interruption()
+        self._open_pool = partial(
+            EvaluationPool, problem, executor, workers=workers, time_limit=time_limit, policy=policy
+        )
         self._policy = policy
         self._batch_size = batch_size
-        self._interruption = interruption
         self._owners: dict[Proposal, DrivenRun] = {}
+
+    def __enter__(self) -> Self:
+        self._pool = self._open_pool()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._pool.close()
 
     def drive(self, runs: Sequence[DrivenRun]) -> None:
         """Take up what earlier processes left, then ask, wait and tell."""
         for run in runs:
             self._submit(run, run.harvest())
-        while not all(run.finished for run in runs) and self._interruption.signal is None:
+        while not all(run.finished for run in runs) and self.interruption.signal is None:
             self._ask(runs)
-            told = []
-            for proposal, outcome in self._wait():
-                run = self._owners.pop(proposal)
-                run.tell(proposal, outcome)
-                told.append(run.inference)
-            for inference in dict.fromkeys(told):
-                self._policy.check(
-                    inference.n_failed, inference.n_evaluations, inference.evaluations
-                )
+            try:
+                outcomes = self.interruption.break_into(self._pool.wait)
+            except FailedEvaluationError as failure:  # the record comes before the end
+                run = self._owners[failure.proposal]
+                if not run.finished:
+                    run.inference.tell_outcome(failure.proposal, failure.outcome)
+                raise
+            self._tell(outcomes)
 
     def _ask(self, runs: Sequence[DrivenRun]) -> None:
         # Points of a run that has ended occupy their workers until they are evaluated.
@@ -144,14 +163,14 @@ class RunLoop:
             self._owners[proposal] = run
             self._pool.submit(proposal, run.inference.store.spool.directory)
 
-    def _wait(self) -> list[tuple[Proposal, Outcome]]:
-        try:
-            return self._interruption.break_into(self._pool.wait)
-        except FailedEvaluationError as failure:  # the policy ends the run; the record comes first
-            run = self._owners[failure.proposal]
-            if not run.finished:
-                run.inference.tell_outcome(failure.proposal, failure.outcome)
-            raise
+    def _tell(self, outcomes: Sequence[tuple[Proposal, Outcome]]) -> None:
+        told = []
+        for proposal, outcome in outcomes:
+            run = self._owners.pop(proposal)
+            run.tell(proposal, outcome)
+            told.append(run.inference)
+        for inference in dict.fromkeys(told):
+            self._policy.check(inference.n_failed, inference.n_evaluations, inference.evaluations)
 
 
 def shares(n_points: int, limits: Sequence[int]) -> list[int]:
@@ -167,46 +186,3 @@ def shares(n_points: int, limits: Sequence[int]) -> list[int]:
                 dealt[i] += 1
                 n_points -= 1
     return dealt
-
-
-class _InterruptedWaitError(BaseException):
-    """A signal arrived while evaluations were running."""
-
-
-class Interruption:
-    """SIGINT and SIGTERM end the loop at a safe point; a second one ends it anywhere."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None  # the one that arrived
-        self._waiting = False  # for evaluations: the only moment a signal may break into
-
-    @contextmanager
-    def watched(self) -> Generator[None]:
-        """Take note of signals while the block runs; only the main thread gets any."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, self._handle) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def break_into(self, wait: Callable[[], list[Item]]) -> list[Item]:
-        """What there is to wait for; nothing as soon as a signal arrives."""
-        try:
-            self._waiting = True
-            return wait() if self.signal is None else []
-        except _InterruptedWaitError:
-            return []
-        finally:
-            self._waiting = False
-
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        if self.signal is not None:
-            raise KeyboardInterrupt
-        self.signal = number
-        if self._waiting:
-            raise _InterruptedWaitError

@@ -25,14 +25,14 @@ from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.results.files.fingerprint import fingerprint
 from sparing.results.files.load_errors import load_errors
 from sparing.results.files.result_reader import load
+from sparing.results.files.settings_json import settings_from_json, upgraded_fingerprint
 from sparing.results.files.state_codec import state_from_parts
 from sparing.results.files.stored_problem import VECTORS, StoredLogDensity, StoredPrior
 from sparing.results.result import Result
 from sparing.running.inference import Inference
 from sparing.store import RunDirectory
-from sparing.store.dataclass_json import dataclass_from_json
 from sparing.store.json_members import Members, read_numbers
-from sparing.store.problem_file import ProblemFile, require_same_problem
+from sparing.store.problem_file import require_same_problem
 from sparing.store.run_directory import PROBLEM
 from sparing.store.run_group import read_group
 from sparing.vbmc.settings import Settings
@@ -89,7 +89,7 @@ def _identity(stored: Mapping[str, Any]) -> StoredIdentity:
     points = [read_numbers(row, "starting_points") for row in rows]
     return StoredIdentity(
         problem=Problem(log_density, **vectors, names=names, prior=prior),
-        settings=dataclass_from_json(members.take("settings"), Settings, "settings"),
+        settings=settings_from_json(members.take("settings")),
         starting_points=np.reshape(points, (len(points), len(names))),
         tag=members.text("tag"),
     )
@@ -101,7 +101,7 @@ def require_same_model(store: RunDirectory, problem: Problem) -> None:
     now = fingerprint(
         problem, stored.settings, tag=stored.tag, starting_points=stored.starting_points
     )
-    require_same_problem(store.path, ProblemFile(store.fingerprint, store.seed), now)
+    require_same_problem(store.path, upgraded_fingerprint(store.fingerprint), now)
 
 
 def latest_iteration(store: RunDirectory) -> IterationInfo | None:

@@ -56,9 +56,11 @@ def read_problem_file(path: Path) -> ProblemFile | None:
     return problem
 
 
-def require_same_problem(path: Path, stored: ProblemFile, fingerprint: Mapping[str, Any]) -> None:
-    """Refuse to resume a run with another problem."""
-    differences = list(_differences("", stored.fingerprint, to_json_types(fingerprint)))
+def require_same_problem(
+    path: Path, stored: Mapping[str, Any], fingerprint: Mapping[str, Any]
+) -> None:
+    """Refuse to resume a run with another problem than that of the stored fingerprint."""
+    differences = list(_differences("", stored, to_json_types(fingerprint)))
     if differences:
         raise StoreMismatchError(str(path), differences)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -36,6 +36,8 @@ from sparing.store.problem_file import (
     write_problem_file,
 )
 from sparing.store.spool import Spool
+
+Upgrade = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 PROBLEM = "problem.json"
 JOURNAL = "evaluations.jsonl"
@@ -91,11 +93,13 @@ class RunDirectory:
         *,
         seed: int | None = None,
         read_only: bool = False,
+        upgrade: Upgrade | None = None,
     ) -> RunDirectory:
         """Create a run directory, or open the one that is there.
 
         ``fingerprint`` holds whatever changes results; a directory of another problem is refused.
         It may be left out only for reading. ``seed`` counts at creation (None: a fresh one).
+        ``upgrade`` turns a fingerprint that an earlier release stored into today's.
 
         >>> from sparing.store import RunDirectory
         >>> RunDirectory.open("run", {"model": "line"}, seed=1).close()
@@ -105,18 +109,20 @@ class RunDirectory:
         """
         directory = Path(path)
         if read_only:
-            return cls._open_to_read(directory, fingerprint)
+            return cls._open_to_read(directory, fingerprint, upgrade or dict)
         if fingerprint is None:
             raise TypeError("a fingerprint is needed to open a run directory for writing")
-        return cls._open_to_write(directory, fingerprint, seed)
+        return cls._open_to_write(directory, fingerprint, seed, upgrade or dict)
 
     @classmethod
-    def _open_to_read(cls, path: Path, fingerprint: Mapping[str, Any] | None) -> RunDirectory:
+    def _open_to_read(
+        cls, path: Path, fingerprint: Mapping[str, Any] | None, upgrade: Upgrade
+    ) -> RunDirectory:
         problem = read_problem_file(path / PROBLEM)
         if problem is None:
             raise StoreError(f"{path} is not a run directory: it has no {PROBLEM}")
         if fingerprint is not None:
-            require_same_problem(path, problem, fingerprint)
+            require_same_problem(path, upgrade(problem.fingerprint), fingerprint)
         found = scan(files.read_regular_file(path / JOURNAL) or b"")
         warnings: list[WarningText] = []
         if found.tail:
@@ -129,14 +135,14 @@ class RunDirectory:
 
     @classmethod
     def _open_to_write(
-        cls, path: Path, fingerprint: Mapping[str, Any], seed: int | None
+        cls, path: Path, fingerprint: Mapping[str, Any], seed: int | None, upgrade: Upgrade
     ) -> RunDirectory:
         with files.explained_errors(path, "create"):
             for directory in (path, path / SPOOL, path / SNAPSHOTS):
                 directory.mkdir(parents=True, exist_ok=True)
         lock = RunLock(path / LOCK)
         try:
-            problem = _settled_problem(path, fingerprint, seed)
+            problem = _settled_problem(path, fingerprint, seed, upgrade)
             snapshots.remove_leftovers(path / SNAPSHOTS)
             journal = Journal(path / JOURNAL)
         except BaseException:
@@ -271,11 +277,13 @@ def _nothing() -> None:
     pass
 
 
-def _settled_problem(path: Path, fingerprint: Mapping[str, Any], seed: int | None) -> ProblemFile:
+def _settled_problem(
+    path: Path, fingerprint: Mapping[str, Any], seed: int | None, upgrade: Upgrade
+) -> ProblemFile:
     """The stored problem, which must be this one; written when the directory is new."""
     problem = read_problem_file(path / PROBLEM)
     if problem is not None:
-        require_same_problem(path, problem, fingerprint)
+        require_same_problem(path, upgrade(problem.fingerprint), fingerprint)
         return problem
     if (path / JOURNAL).exists() and (path / JOURNAL).stat().st_size:
         raise StoreCorruptError(

@@ -97,7 +97,7 @@ class EmpiricalPrior:
 
     # Section S2.2: fraction of the points, best first, that the prior looks at.
     hpd_fraction: float = 0.8
-    lengths: LengthsFromBox | LengthsFromPoints = LengthsFromBox()
+    length_scales: LengthsFromBox | LengthsFromPoints = LengthsFromBox()
     # Student-t location and scale of log sigma_obs; the location is the log of this.
     noise_sd_location: float = math.sqrt(1e-5)
     noise_sd_scale: float = 0.5  # Table S1
@@ -119,7 +119,7 @@ class EmpiricalPrior:
     def paper(cls) -> EmpiricalPrior:
         """Table S1 to the letter."""
         return cls(
-            lengths=LengthsFromPoints(),
+            length_scales=LengthsFromPoints(),
             noise_sd_location=0.001,
             # None in the paper, but on smooth targets the likelihood drives sigma_obs to zero
             # whatever the prior; below this it is rounding error that is being optimised.
@@ -137,7 +137,7 @@ class EmpiricalPrior:
         location = 0.5 * (lower + upper)
         scale = np.full(layout.size, np.inf)
         lengths = layout.log_lengths
-        location[lengths], scale[lengths] = self.lengths.location_and_scale(inputs)
+        location[lengths], scale[lengths] = self.length_scales.location_and_scale(inputs)
         location[layout.log_noise_sd] = math.log(self.noise_sd_location)
         scale[layout.log_noise_sd] = self.noise_sd_scale
         location[layout.mean_maximum] = values.max()

@@ -48,7 +48,7 @@ class MirroredDraws:
     """
 
     n_per_component: int = 96
-    n_at_most: int = 2400
+    n_at_most: float = 2400
 
     def n_samples(self, n_components: int) -> int:
         """Draws N_s per component and step; a multiple of 8 when cut."""

@@ -57,7 +57,7 @@ def complete_iteration(
         trained=solution.trained,
         phase=next_phase(state.phase, arrived=arrived),
         sampling_stopped=state.sampling_stopped
-        or sampling_brings_little(history, settings.hyperparameters),
+        or sampling_brings_little(history, settings.sampling),
         trimmed=trimmed,
         last_whitening=state.iteration if whitening_tried else state.last_whitening,
         history=history,

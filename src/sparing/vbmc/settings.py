@@ -102,7 +102,7 @@ class Settings:
     initial_design: LatinHypercube | UniformDesign = LatinHypercube()
     depths: CompressedDepths | MeasuredValues = CompressedDepths()
     surrogate: Collapsed | MapThenSlice = Collapsed()
-    hyperparameters: HyperparameterSchedule = HyperparameterSchedule()
+    sampling: HyperparameterSchedule = HyperparameterSchedule()
     variational: VariationalSettings = VariationalSettings()
     warm_up: Climbing | WatchingBound = Climbing()
     # They take turns, after the warm-up; every second draw is widened.
@@ -136,7 +136,7 @@ class Settings:
             initial_design=UniformDesign(),
             depths=MeasuredValues(),
             surrogate=MapThenSlice(),
-            hyperparameters=HyperparameterSchedule.paper(),
+            sampling=HyperparameterSchedule.paper(),
             variational=VariationalSettings.paper(),
             warm_up=WatchingBound(rules),
             rules=rules,

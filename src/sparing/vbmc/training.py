@@ -30,12 +30,12 @@ def train_surrogate(
     previous = None
     if state.trained is not None and transform.number == state.transform.number:
         previous = state.trained.surrogate
-        if not retraining_is_due(state, training.n_points, settings.hyperparameters):
+        if not retraining_is_due(state, training.n_points, settings.sampling):
             surrogate = settings.surrogate.condition(training, previous.parameters)
             return TrainedSurrogate(transform, surrogate, trained_on, retrained=False)
     n_samples = None
     if not state.sampling_stopped:
-        schedule = settings.hyperparameters
+        schedule = settings.sampling
         n_samples = schedule.n_samples(training.n_points, searching=state.searching)
     generator = streams.generator("hyperparameters", state.iteration)
     surrogate = settings.surrogate.train(training, n_samples, generator, previous)

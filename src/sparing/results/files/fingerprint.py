@@ -13,11 +13,9 @@ from sparing.numerics.json_numbers import encode_number
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.results.files.result_writer import coordinate_kind
+from sparing.results.files.settings_json import settings_that_count
 from sparing.results.files.stored_problem import VECTORS, prior_description
-from sparing.store.dataclass_json import dataclass_to_json
 from sparing.vbmc.settings import Settings
-
-WITHOUT_EFFECT = ("evaluations_per_dimension",)  # the default of max_evaluations, nothing else
 
 
 def fingerprint(
@@ -40,15 +38,12 @@ def fingerprint(
         }
         for i, name in enumerate(problem.names)
     }
-    algorithm = dataclass_to_json(settings)
-    for name in WITHOUT_EFFECT:
-        del algorithm[name]
     points = [] if starting_points is None else starting_points.tolist()
     return {
         "names": list(problem.names),
         "parameters": parameters,
         "prior": prior_description(problem),
-        "settings": algorithm,
+        "settings": settings_that_count(settings),
         "starting_points": points,
         "tag": tag,
     }

@@ -95,13 +95,14 @@ class PosteriorReader:
 
 
 def _write_mixtures(mixtures: Sequence[GaussianMixture], dimension: int) -> Arrays:
-    empty = np.empty(0)
+    empty, none = np.empty(0), np.empty((0, dimension))
+    weights, means, scales, lengths = zip(*(m.arrays for m in mixtures), strict=True)
     return {
         "mixtures.n_components": np.array([m.n_components for m in mixtures], dtype=np.int64),
-        "mixtures.weights": np.concatenate([empty, *(m.weights for m in mixtures)]),
-        "mixtures.means": np.vstack([np.empty((0, dimension)), *(m.means for m in mixtures)]),
-        "mixtures.scales": np.concatenate([empty, *(m.scales for m in mixtures)]),
-        "mixtures.lengths": np.reshape([m.lengths for m in mixtures], (-1, dimension)),
+        "mixtures.weights": np.concatenate([empty, *weights]),
+        "mixtures.means": np.vstack([none, *means]),
+        "mixtures.scales": np.concatenate([empty, *scales]),
+        "mixtures.lengths": np.reshape(lengths, (-1, dimension)),
     }
 
 

@@ -25,6 +25,7 @@ from sparing.results.files.load_errors import load_errors
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader
 from sparing.results.files.result_writer import COORDINATES, FORMAT, VERSION
+from sparing.results.files.settings_json import settings_from_json
 from sparing.results.files.stored_problem import read_problem
 from sparing.results.files.surrogates import read_surrogate
 from sparing.results.result import Result
@@ -33,7 +34,6 @@ from sparing.store.dataclass_json import dataclass_from_json, enum_from_json
 from sparing.store.files import read_regular_file
 from sparing.store.json_members import Members, require
 from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
@@ -75,7 +75,7 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
     posteriors = PosteriorReader(named, base, problem.names)
     (posterior,) = posteriors.posteriors("posterior", 1)
     evaluations = read_evaluations(named, Members(members.object("evaluations")), problem.dimension)
-    settings = dataclass_from_json(members.take("settings"), Settings, "settings")
+    settings = settings_from_json(members.take("settings"))
     history, timings = read_history(named, Members(members.object("history")), posteriors)
     surrogate = None
     if metadata.get("surrogate") is not None:  # version 1 did not keep it

@@ -1,4 +1,4 @@
-"""What makes several runs independent, and the run that is then told all they evaluated.
+"""Several independent runs of one problem, and the run that is then told all they evaluated.
 
 Runs that saw each other's evaluations would agree because of that, and their agreement would
 prove nothing. So each has its own seed, and starting points that no other has. When they are over,
@@ -11,19 +11,26 @@ k     starting points; n_known evaluations the pooled run starts with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from sparing.errors import SettingsError
+from sparing.kernels.announce import compile_with_notice
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import FRESH_SEED_BITS, RandomStreams
 from sparing.problem.evaluations import Evaluation
+from sparing.results.several_runs import SeveralRuns
 from sparing.running.inference import Inference
-from sparing.running.loop import Callback
-from sparing.store import RunDirectory
-from sparing.store.run_group import RunGroup
+from sparing.running.loop import Callback, DrivenRun, RunLoop
+from sparing.running.progress.several_display import RunsDisplay, make_runs_display
+from sparing.store import RunDirectory, Store
+from sparing.store.run_group import RunGroup, open_group
 from sparing.variational.starts import Starts
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
@@ -34,6 +41,72 @@ CANDIDATES = 100
 CANDIDATES_AT_FIRST = 200
 DATA_FRACTION = 0.5
 STABLE_ITERATIONS = 8  # as in the paper, Section 3.7
+
+
+def infer_several(
+    new_run: Callable[..., Inference],
+    n_runs: int,
+    x0: ArrayLike | None,
+    seed: int | None,
+    store: str | Path | Store | None,
+    loop: RunLoop,
+    progress: bool,
+    callback: Callback | None,
+) -> SeveralRuns:
+    """Drive independent runs to their end, then one that is told what all of them evaluated.
+
+    ``new_run`` makes a run of the problem, given what differs between runs: x0, seed, store.
+    """
+    if store is not None and not isinstance(store, (str, Path)):
+        raise SettingsError(["store must be a path when there are several runs"])
+    problem = new_run(x0=x0).problem  # faults are found before a directory is made
+    points = deal_points(problem.starting_points(x0), n_runs)
+    group = None if store is None else open_group(Path(store), n_runs, seed)
+    seed = RandomStreams(seed).seed if group is None else group.seed
+    paths = [None] * n_runs if group is None else group.run_paths
+    interruption = loop.interruption
+    with ExitStack() as opened:
+        runs = [
+            opened.enter_context(new_run(x0=own, seed=run_seed(seed, number), store=path))
+            for number, (own, path) in enumerate(zip(points, paths, strict=True), start=1)
+        ]
+        budget = runs[0].max_evaluations
+        display = opened.enter_context(make_runs_display(progress, problem, n_runs, budget))
+        opened.enter_context(loop)
+        compile_with_notice(display.compiling)
+        display.start()
+        pooled = None
+        with interruption.watched():
+            loop.drive([_driven(run, display, callback, i) for i, run in enumerate(runs, start=1)])
+            if interruption.signal is None:
+                known = known_evaluations(runs, group)
+                pooled = new_run(
+                    seed=run_seed(seed, 0),
+                    store=group and group.pooled_path(sum(run.n_evaluations for run in runs)),
+                    settings=pooled_settings(runs[0].settings, len(known)),
+                    max_evaluations=len(known) + budget,
+                )
+                opened.enter_context(pooled)
+                tell_known(pooled, known)
+                loop.drive([_driven(pooled, display, callback, None)])
+        interruption.end(runs if pooled is None else [*runs, pooled], store)
+        together = SeveralRuns(
+            tuple(run.result() for run in runs if run.history),
+            None if pooled is None else pooled.result(),
+            seed,
+        )
+        if progress:
+            display.finish(together.summary())
+    return together
+
+
+def _driven(
+    run: Inference, display: RunsDisplay, callback: Callback | None, number: int | None
+) -> DrivenRun:
+    """A numbered run, or the pooled one, with its part of the display."""
+    name = "pooled" if number is None else f"run {number}"
+    part = display.part(name, run.max_evaluations, run.history[-1] if run.history else None)
+    return DrivenRun(run, part, numbered(callback, number))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,13 @@ from tests.hand_made import flat, make_result, normal_posterior, unbounded_probl
 
 import sparing
 from sparing.errors import SettingsError
-from sparing.results.agreement import AgreementLimits, marginal_total_variation, pair_agreement
-from sparing.results.diagnose import Verdict, diagnose
+from sparing.results.agreement import (
+    AgreementLimits,
+    Verdict,
+    diagnose,
+    marginal_total_variation,
+    pair_agreement,
+)
 
 
 def normal_log_density(x):

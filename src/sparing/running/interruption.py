@@ -1,0 +1,81 @@
+"""Ctrl-C and SIGTERM: a run ends where nothing is lost, with what it has."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+
+from sparing.running.inference import Inference
+from sparing.vbmc.stopping import StopReason
+
+Item = TypeVar("Item")
+
+
+class _InterruptedWaitError(BaseException):
+    """A signal arrived while evaluations were running."""
+
+
+class Interruption:
+    """SIGINT and SIGTERM end the loop at a safe point; a second one ends it anywhere."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None  # the one that arrived
+        self._waiting = False  # for evaluations: the only moment a signal may break into
+
+    @contextmanager
+    def watched(self) -> Generator[None]:
+        """Take note of signals while the block runs; only the main thread gets any."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self._handle) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def break_into(self, wait: Callable[[], list[Item]]) -> list[Item]:
+        """What there is to wait for; nothing as soon as a signal arrives."""
+        try:
+            self._waiting = True
+            return wait() if self.signal is None else []
+        except _InterruptedWaitError:
+            return []
+        finally:
+            self._waiting = False
+
+    def end(self, runs: Sequence[Inference], store: object) -> None:
+        """After a signal, stop the runs; without one, do nothing.
+
+        SIGTERM ends the process, Ctrl-C only where there is nothing to return.
+        """
+        if self.signal is None:
+            return
+        where = ""
+        if isinstance(store, (str, Path)):
+            where = f"; the same call with store={str(store)!r} goes on"
+        # The pooled run, the last one, was told the evaluations of the others.
+        proposed = [e for run in runs for e in run.evaluations if e.identifier is not None]
+        message = f"interrupted after {len(proposed)} evaluations{where}"
+        if self.signal == signal.SIGTERM:
+            sys.stderr.write(f"sparing: {message}\n")
+            raise SystemExit(128 + signal.SIGTERM)
+        for run in runs:
+            run.stop(StopReason.INTERRUPTED)
+        if not any(run.history for run in runs):
+            raise KeyboardInterrupt(message)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = number
+        if self._waiting:
+            raise _InterruptedWaitError
