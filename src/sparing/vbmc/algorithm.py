@@ -54,8 +54,8 @@ def propose(
     streams: RandomStreams,
     *,
     pending: bool,
-) -> Array:
-    """The next point to evaluate, in the user's coordinates: (D,).
+) -> tuple[Array, str]:
+    """The next point to evaluate, in the user's coordinates, (D,), and its rule's name.
 
     ``gp`` is the last surrogate with everything that arrived since appended (rank-one updates),
     ``count`` the running number of the proposal, ``pending`` whether others are being evaluated.
@@ -66,7 +66,7 @@ def propose(
     generator = streams.generator("acquisition", count)
     mixture = state.mixture if searching else state.history[-1].posterior.mixture
     u = next_point(rule, count, gp, mixture, settings.acquisition, generator)
-    return state.transform.to_user(_within_reach(u[None, :], state.transform))[0]
+    return state.transform.to_user(_within_reach(u[None, :], state.transform))[0], rule.value
 
 
 def must_climb(gp: GaussianProcess, settings: Settings) -> bool:

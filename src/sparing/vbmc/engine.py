@@ -1,16 +1,17 @@
 """The run's mutable core: events in, proposals and states out.
 
-Two kinds of events change it, always in the order of the journal: an intent (a point was proposed)
-and a result (an evaluation came back). Feeding the same events to a fresh engine with the same
+Two kinds of events change it, always in the order of the journal: a proposal (its point will be
+evaluated) and an evaluation (it came back). Feeding the same events to a fresh engine with the same
 seed and settings gives the same state to the last bit; that is how a run is resumed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from sparing.kernels import compilation
 from sparing.numerics.arrays import Array
 from sparing.numerics.blas_threads import one_blas_thread
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluations import Evaluation, EvaluationLog, Proposal
+from sparing.problem.evaluations import Evaluation, EvaluationLog, Event, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.gaussian_process import GaussianProcess, append_point, predict
@@ -37,11 +38,14 @@ from sparing.vbmc.algorithm import (
 from sparing.vbmc.assessment import complete_iteration
 from sparing.vbmc.final import FinalSolution, final_solution
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Solution, State, initial_state
+from sparing.vbmc.state import IterationInfo, Solution, State, initial_state
 from sparing.vbmc.stopping import StopReason
 
 # A design of which nothing is usable is extended this many times before giving up.
 MAX_DESIGN_EXTENSIONS = 5
+
+# The rule of points that no surrogate had a part in.
+INITIAL_DESIGN = "initial design"
 
 
 class Engine:
@@ -71,35 +75,30 @@ class Engine:
         self._n_proposed = 0
         self._n_since_refit = 0
         self._live_surrogate: GaussianProcess | None = None
+        # The same, counting on the first so many pending points; none since an evaluation came in.
+        self._expecting: tuple[GaussianProcess, int] | None = None
         self._timings: dict[str, float] = {}
 
     # ------------------------------------------------------------------ proposals
 
-    def next_points(self, n: int) -> Iterator[Array]:
-        """The next n points to evaluate, in the user's coordinates, each (D,).
-
-        Lazy: each point must have become an intent before the next one is drawn, so that it is
-        pending and shapes the next one.
-        """
+    def propose(self) -> Proposal:
+        """The next point, given what is pending; nothing changes until the proposal is applied."""
         with self._phase("active sampling"):
-            surrogate = self._with_pending(self._live_surrogate)
-        for _ in range(n):
-            with self._phase("active sampling"):
-                x = self._next_point(surrogate)
-            yield x
-            if surrogate is not None:
-                with self._phase("active sampling"):
-                    surrogate = self._expect(surrogate, x)
+            x, rule = self._next_point()
+        return Proposal(self._n_proposed, x, rule)
 
-    def _next_point(self, surrogate: GaussianProcess | None) -> Array:
+    def _next_point(self) -> tuple[Array, str]:
+        """A point (D,) in the user's coordinates, and the name of the rule that chose it."""
         identifier = self._n_proposed
         if not self.state.history and identifier < len(self._design):
-            return self._design[identifier]
+            return self._design[identifier], INITIAL_DESIGN
+        surrogate = self._surrogate_with_pending()
         if surrogate is None:  # asked beyond the design before it is told
             generator = self.streams.generator("initial design", 0, identifier)
             kind = self.settings.initial_design.kind
             nothing = np.empty((0, self.problem.dimension))
-            return initial_design(self.state.transform, nothing, 1, kind, generator)[0]
+            points = initial_design(self.state.transform, nothing, 1, kind, generator)
+            return points[0], INITIAL_DESIGN
         return propose(
             self.state,
             surrogate,
@@ -109,10 +108,14 @@ class Engine:
             pending=bool(self.pending),
         )
 
-    def _with_pending(self, surrogate: GaussianProcess | None) -> GaussianProcess | None:
-        if surrogate is not None:
-            for proposal in self.pending.values():
-                surrogate = self._expect(surrogate, proposal.x)
+    def _surrogate_with_pending(self) -> GaussianProcess | None:
+        """The live surrogate that counts on the pending points, in their order."""
+        if self._live_surrogate is None:
+            return None
+        surrogate, n_expected = self._expecting or (self._live_surrogate, 0)
+        for proposal in islice(self.pending.values(), n_expected, None):
+            surrogate = self._expect(surrogate, proposal.x)
+        self._expecting = surrogate, len(self.pending)
         return surrogate
 
     def _expect(self, surrogate: GaussianProcess, x: Array) -> GaussianProcess:
@@ -144,36 +147,40 @@ class Engine:
 
     # ------------------------------------------------------------------ events
 
-    def apply_intent(self, proposal: Proposal) -> None:
-        """A point was proposed and is pending from now on."""
-        self.pending[proposal.identifier] = proposal
-        self._n_proposed = max(self._n_proposed, proposal.identifier + 1)
+    def apply(self, event: Event) -> tuple[IterationInfo, ...]:
+        """Take an event into account; the iterations that it completed.
 
-    def apply_result(self, entry: Evaluation, *, refit: bool = True) -> None:
-        """An evaluation came back; refit when the iteration has its points.
-
-        With ``refit=False`` only the books are kept, for events before a snapshot.
+        A proposal is pending from now on. An evaluation is logged and learned from, and the model
+        is refitted when the iteration has its points.
         """
-        if entry.identifier is not None:
-            self.pending.pop(entry.identifier, None)
-        self.log.append(entry)
-        if not refit:
-            return
+        self._register(event)
+        if isinstance(event, Proposal):
+            return ()
         self._n_since_refit += 1
         if self._live_surrogate is not None:
             with self._phase("active sampling"):
-                self._live_surrogate = self._absorb(self._live_surrogate, entry)
+                self._live_surrogate = self._absorb(self._live_surrogate, event)
+        n_before = self.state.iteration
         self._advance()
+        return self.state.history[n_before:]
 
-    @property
-    def next_identifier(self) -> int:
-        """The identifier of the next proposal."""
-        return self._n_proposed
-
-    def restore(self, state: State) -> None:
-        """Continue from a snapshot's state, the log being as it was then."""
+    def restore(self, events: Iterable[Event], state: State) -> None:
+        """Take up a run at a snapshot's state, which the events before it led to."""
+        for event in events:
+            self._register(event)
         self.state = state
         self._refresh_surrogate()
+
+    def _register(self, event: Event) -> None:
+        """Keep the books: what is pending, and the log, in which evaluations have their rule."""
+        if isinstance(event, Proposal):
+            self.pending[event.identifier] = event
+            self._n_proposed = max(self._n_proposed, event.identifier + 1)
+            return
+        if event.identifier in self.pending:
+            event = replace(event, rule=self.pending.pop(event.identifier).rule)
+        self.log.append(event)
+        self._expecting = None
 
     # ------------------------------------------------------------------ refits
 
@@ -259,7 +266,7 @@ class Engine:
             surrogate = self.state.solution.gp
             for entry in self.log.unusable():
                 surrogate = self._fantasise(surrogate, entry.x)
-            self._live_surrogate = surrogate
+            self._live_surrogate, self._expecting = surrogate, None
         self._n_since_refit = 0
 
     def finish(self, reason: StopReason) -> None:

@@ -45,14 +45,11 @@ def resumed(run, problem, options):
     """A fresh run put where the other one is, just after a refit."""
     assert run._engine._n_since_refit == 0 and not run.pending
     fresh = sparing.Inference(problem, **options)
-    engine = fresh._engine
-    for entry in run.evaluations:
-        proposal = sparing.Proposal(entry.identifier, entry.x)
-        fresh.store.append(proposal)
-        fresh.store.append(entry)
-        engine.apply_intent(proposal)
-        engine.apply_result(entry, refit=False)
-    engine.restore(restored_state(run, problem, engine.state.transform))
+    events = run.store.events()
+    for event in events:
+        fresh.store.append(event)
+    state = restored_state(run, problem, fresh._engine.state.transform)
+    fresh._engine.restore(events, state)
     return fresh
 
 
