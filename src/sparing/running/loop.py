@@ -123,9 +123,7 @@ class RunLoop:
                 run.tell(proposal, outcome)
                 told.append(run.inference)
             for inference in dict.fromkeys(told):
-                self._policy.check(
-                    inference.n_failed, inference.n_evaluations, inference.evaluations
-                )
+                self._policy.check(inference.evaluations)
 
     def _ask(self, runs: Sequence[DrivenRun]) -> None:
         # Points of a run that has ended occupy their workers until they are evaluated.
