@@ -22,15 +22,6 @@ from sparing.executors.failures import describe_exit
 from sparing.problem.evaluations import Evaluation, Proposal, Status
 
 
-def failed(n):
-    return [
-        Evaluation(
-            k, k, np.array([float(k), 0.5]), Outcome(math.nan, Status.FAILED, 1.0, f"reason {k}")
-        )
-        for k in range(n)
-    ]
-
-
 def some_failed(n_failed, n_total):
     """Values and zero densities first, then failures of every kind."""
     fine = [Outcome(-1.0, Status.OK, 1.0), Outcome(-math.inf, Status.OUT_OF_SUPPORT, 1.0, "zero")]
@@ -102,7 +93,7 @@ def test_errors_pickle_with_what_they_carry():
     error = FailedEvaluationError(Proposal(3, np.array([1.0])), outcome)
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.proposal.identifier) == (str(error), 3)
-    many = pickle.loads(pickle.dumps(TooManyFailuresError(10, 0.5, failed(6))))
+    many = pickle.loads(pickle.dumps(TooManyFailuresError(10, 0.5, some_failed(6, 6))))
     assert len(many.entries) == 6
     assert not pickle.loads(pickle.dumps(WorkerDiedError("gone", certain=False))).certain
 
