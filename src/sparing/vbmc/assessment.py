@@ -60,7 +60,7 @@ def complete_iteration(
     The info of the new state carries no timings yet; the caller, who has the clock, adds them.
     """
     expected = solution.elbo.expected_log_joint
-    residuals = held_out_residuals(state, evaluations, settings)
+    residuals = held_out_residuals(state, evaluations)
     evidence, mixture = corrected_posterior(
         solution.mixture,
         solution.gp,
@@ -189,21 +189,15 @@ def _spaced_elcbo(history: Sequence[IterationInfo], settings: Settings) -> list[
     return [info.elcbo for info in reversed(chosen)]
 
 
-def held_out_residuals(
-    state: State, evaluations: Sequence[Evaluation], settings: Settings
-) -> Array:
+def held_out_residuals(state: State, evaluations: Sequence[Evaluation]) -> Array:
     """Residuals of the posterior draws that came in since the last surrogate was trained: (m,)."""
-    if state.solution is None or state.warm_up or must_climb(state.solution.gp, settings):
-        return np.empty(0)  # other rules chose the points
-    seen = state.history[-1].n_evaluations
+    if state.solution is None:
+        return np.empty(0)
+    n_seen = state.history[-1].n_evaluations
     draws = [
         entry
         for entry in evaluations
-        if entry.usable
-        and entry.index >= seen
-        and entry.identifier is not None
-        and settings.acquisition.rule(entry.identifier, warm_up=False, pending=False)
-        is Rule.POSTERIOR_DRAW
+        if entry.usable and entry.index >= n_seen and entry.rule == Rule.POSTERIOR_DRAW.value
     ]
     if not draws:
         return np.empty(0)
