@@ -22,13 +22,13 @@ from sparing.executors.failures import describe_exit
 from sparing.problem.evaluations import Evaluation, Proposal, Status
 
 
-def failed(n):
-    return [
-        Evaluation(
-            k, k, np.array([float(k), 0.5]), Outcome(math.nan, Status.FAILED, 1.0, f"reason {k}")
-        )
-        for k in range(n)
-    ]
+def some_failed(n_failed, n_total):
+    """Values and zero densities first, then failures of every kind."""
+    fine = [Outcome(-1.0, Status.OK, 1.0), Outcome(-math.inf, Status.OUT_OF_SUPPORT, 1.0, "zero")]
+    others = [Status.TIMED_OUT, Status.ABANDONED, Status.FAILED]
+    bad = [Outcome(math.nan, others[k % 3], 1.0, f"reason {k}") for k in range(n_failed)]
+    outcomes = [fine[k % 2] for k in range(n_total - n_failed)] + bad
+    return [Evaluation(k, k, np.array([0.5]), outcome) for k, outcome in enumerate(outcomes)]
 
 
 def test_each_kind_has_its_reaction():
@@ -53,19 +53,21 @@ def test_each_kind_has_its_reaction():
 )
 def test_too_many_failures_raise(n_failed, n_total, fraction, raises):
     policy = FailurePolicy(max_failed_fraction=fraction)
+    evaluations = some_failed(n_failed, n_total)
     if not raises:
-        policy.check(n_failed, n_total, failed(n_failed))
+        policy.check(evaluations)
         return
     with pytest.raises(TooManyFailuresError) as caught:
-        policy.check(n_failed, n_total, failed(n_failed))
-    assert len(caught.value.entries) == n_failed
-    assert f"{n_failed} of {n_total} evaluations failed" in str(caught.value)
-    assert "at (0, 0.5): reason 0" in str(caught.value)
+        policy.check(evaluations)
+    assert caught.value.entries == tuple(evaluations[-n_failed:])
+    first, *quoted = str(caught.value).splitlines()
+    assert f"{n_failed} of {n_total} evaluations failed" in first
+    assert quoted == [f"  - at (0.5): reason {k}" for k in range(n_failed)]
 
 
 def test_a_long_list_is_cut_in_the_message_only():
     with pytest.raises(TooManyFailuresError, match="and 20 more") as caught:
-        FailurePolicy().check(30, 40, failed(30))
+        FailurePolicy().check(some_failed(30, 40))
     assert "reason 9" in str(caught.value)
     assert "reason 10" not in str(caught.value)
     assert isinstance(caught.value, TargetError)
@@ -91,7 +93,7 @@ def test_errors_pickle_with_what_they_carry():
     error = FailedEvaluationError(Proposal(3, np.array([1.0])), outcome)
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.proposal.identifier) == (str(error), 3)
-    many = pickle.loads(pickle.dumps(TooManyFailuresError(10, 0.5, failed(6))))
+    many = pickle.loads(pickle.dumps(TooManyFailuresError(10, 0.5, some_failed(6, 6))))
     assert len(many.entries) == 6
     assert not pickle.loads(pickle.dumps(WorkerDiedError("gone", certain=False))).certain
 

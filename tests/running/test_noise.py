@@ -13,7 +13,7 @@ from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.running.several import tell_known
 from sparing.store.journal_lines import decode_line, encode_line
-from sparing.surrogate.training_data import DeepValues, training_set
+from sparing.surrogate.training_data import CompressedDepths, MeasuredValues, training_set
 
 LOG_2_PI = math.log(2.0 * math.pi)
 
@@ -132,7 +132,7 @@ def test_the_journal_says_nothing_of_exact_values():
     assert decode_line(line.rstrip(b"\n"))[1].noise_sd == 1 / 3
 
 
-@pytest.mark.parametrize("deep_values", [None, DeepValues()])
+@pytest.mark.parametrize("deep_values", [MeasuredValues(), CompressedDepths()])
 def test_the_surrogate_is_trained_with_it(deep_values):
     problem = make_problem()
     evaluations = [

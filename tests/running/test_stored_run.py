@@ -101,7 +101,7 @@ def test_a_run_in_progress_gives_the_result_so_far(tmp_path):
             pending = pending_proposals(store.events())
             info = latest_iteration(store)
         expected = inference.result()
-    assert [intent.identifier for intent in pending] == [p.identifier for p in waiting]
+    assert [p.identifier for p in pending] == [p.identifier for p in waiting]
     assert found.stop_reason is sparing.StopReason.UNFINISHED
     assert_same_result(found, expected)
     assert info is not None
@@ -123,8 +123,8 @@ def test_points_that_nobody_proposed_are_not_pending(tmp_path):
         inference.tell(np.array([1.0, 0.5]), -1.0)
         inference.tell(other, -2.0)
     with read_only(tmp_path) as store:
-        (intent,) = pending_proposals(store.events())
-    assert intent.identifier == proposal.identifier
+        (waiting,) = pending_proposals(store.events())
+    assert waiting.identifier == proposal.identifier
 
 
 class TestSavedResult:

@@ -221,13 +221,15 @@ class FailurePolicy:
             FailureKind.WORKER_DIED: self.worker_died,
         }[kind]
 
-    def check(self, n_failed: int, n_total: int, entries: Sequence[Evaluation]) -> None:
-        """Raise TooManyFailuresError with the failed entries when there are too many.
+    def check(self, evaluations: Sequence[Evaluation]) -> None:
+        """Raise TooManyFailuresError when too many of all the evaluations so far failed.
 
-        >>> sparing.FailurePolicy(max_failed_fraction=0.2).check(2, 12, entries=())
+        >>> sparing.FailurePolicy(max_failed_fraction=0.2).check(result.evaluations)
         """
-        if n_total >= MIN_EVALUATIONS_TO_JUDGE and n_failed > self.max_failed_fraction * n_total:
-            raise TooManyFailuresError(n_total, self.max_failed_fraction, entries)
+        n_total, failed = len(evaluations), [entry for entry in evaluations if entry.failed]
+        allowed = self.max_failed_fraction
+        if n_total >= MIN_EVALUATIONS_TO_JUDGE and len(failed) > allowed * n_total:
+            raise TooManyFailuresError(n_total, allowed, failed)
 
 
 def describe_exit(exit_code: int | None) -> str:

@@ -108,8 +108,8 @@ class Proposal:
 
     >>> run = sparing.Inference(problem, seed=1)
     >>> (proposal,) = run.ask()
-    >>> proposal.identifier, proposal.x.shape
-    (0, (2,))
+    >>> proposal.identifier, proposal.x.shape, proposal.rule
+    (0, (2,), 'initial design')
     """
 
     identifier: int
@@ -128,8 +128,8 @@ class Evaluation:
     the user evaluated on their own. What the `Outcome` holds can be read here as well.
 
     >>> first = result.evaluations[0]
-    >>> first.index, first.identifier, first.x.shape
-    (0, 0, (2,))
+    >>> first.index, first.identifier, first.x.shape, first.rule
+    (0, 0, (2,), 'initial design')
     >>> first.value == problem.log_joint(first.x), first.noise_sd
     (True, 0.0)
     >>> first.status, first.usable, first.failed, first.message, first.traceback

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,14 @@ from sparing.vbmc.state import IterationInfo, State
 from sparing.vbmc.stopping import StopReason
 
 logger = logging.getLogger("sparing")
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """An evaluation as it was logged, and the iterations that it completed, if any."""
+
+    evaluation: Evaluation
+    iterations: tuple[IterationInfo, ...]
 
 
 class Inference:
@@ -145,15 +153,12 @@ class Inference:
             raise ValueError(f"ask(n) needs n >= 1, got {n}")
         engine = self._engine
         room = engine.max_evaluations - len(engine.log) - len(engine.pending)
-        return [] if self.finished else list(self._proposals(min(n, room)))
+        return [] if self.finished else [self._propose() for _ in range(min(n, room))]
 
-    def _proposals(self, n: int) -> Iterator[Proposal]:
-        for _ in range(n):
-            proposal = self._engine.propose()
-            self.store.append(proposal)
-            self._n_events += 1
-            self._engine.apply(proposal)
-            yield proposal
+    def _propose(self) -> Proposal:
+        proposal = self._engine.propose()
+        self._take(proposal)
+        return proposal
 
     def tell(
         self,
@@ -209,15 +214,29 @@ class Inference:
         >>> evaluation.status, evaluation.worker != ""
         (<Status.OK: 'ok'>, True)
         """
+        return self.record(point, outcome).evaluation
+
+    def record(self, point: Proposal | ArrayLike, outcome: Outcome) -> Recorded:
+        """Report all that is known of one evaluation, and hear of the iterations it completed.
+
+        >>> from sparing.executors import evaluate
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> for proposal in run.ask(10):
+        ...     recorded = run.record(proposal, evaluate(problem, proposal.x))
+        >>> recorded.evaluation.index, [info.iteration for info in recorded.iterations]
+        (9, [1])
+        """
         identifier, x = self._identify(point)
-        entry = Evaluation(len(self._engine.log), identifier, x, outcome)
-        n_iterations = len(self.history)
-        self.store.append(entry)
-        self._n_events += 1
-        self._engine.apply(entry)
-        if len(self.history) > n_iterations:
+        iterations = self._take(Evaluation(len(self._engine.log), identifier, x, outcome))
+        if iterations:
             self._write_snapshot()
-        return entry
+        return Recorded(self._engine.log[-1], iterations)
+
+    def _take(self, event: Event) -> tuple[IterationInfo, ...]:
+        """Journal first, then use; the iterations that the event completed."""
+        self.store.append(event)
+        self._n_events += 1
+        return self._engine.apply(event)
 
     def _identify(self, point: Proposal | ArrayLike) -> tuple[int | None, np.ndarray]:
         if isinstance(point, Proposal):

@@ -39,7 +39,6 @@ class DrivenRun:
         self.inference = inference
         self._display = display
         self._callback = callback
-        self._n_shown = len(inference.history)
         self._begun = False
 
     @property
@@ -74,7 +73,6 @@ class DrivenRun:
             spool.remove(identifier)
         if not pending and self.n_left == 0:  # resumed with a budget that was spent before
             self.inference.stop(StopReason.BUDGET)
-        self._n_shown = len(self.inference.history)
         return [] if self.finished else list(pending.values())
 
     def ask(self, n: int) -> list[Proposal]:
@@ -87,14 +85,12 @@ class DrivenRun:
     def tell(self, proposal: Proposal, outcome: Outcome) -> None:
         """Use an outcome, unless the run has ended meanwhile, and show what it brought."""
         inference = self.inference
-        if not self.finished:
-            inference.tell_outcome(proposal, outcome)
+        iterations = () if self.finished else inference.record(proposal, outcome).iterations
         inference.store.spool.remove(proposal.identifier)
         self._display.evaluation(inference.n_evaluations, inference.n_failed, outcome.duration)
         self._display.running(self.n_in_flight)
-        for info in inference.history[self._n_shown :]:
+        for info in iterations:
             self._display.iteration(info)
-            self._n_shown += 1
             if self._callback is not None and self._callback(info) == STOP:
                 inference.stop()
 
@@ -170,7 +166,7 @@ class RunLoop:
             run.tell(proposal, outcome)
             told.append(run.inference)
         for inference in dict.fromkeys(told):
-            self._policy.check(inference.n_failed, inference.n_evaluations, inference.evaluations)
+            self._policy.check(inference.evaluations)
 
 
 def shares(n_points: int, limits: Sequence[int]) -> list[int]:

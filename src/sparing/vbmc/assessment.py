@@ -168,23 +168,25 @@ def held_out_residuals(
     state: State, evaluations: Sequence[Evaluation], settings: Settings
 ) -> Array:
     """Residuals of the held-out draws that came in since the last surrogate was trained: (m,)."""
-    trained = state.trained
-    if trained is None or state.searching or settings.warm_up.must_climb(trained.surrogate):
-        return np.empty(0)  # other rules chose the points
-    seen, rules = state.history[-1].n_evaluations, settings.rules
-    draws = [
-        entry
-        for entry in evaluations
-        if entry.usable
-        and entry.index >= seen
-        and entry.identifier is not None
-        and rules[entry.identifier % len(rules)].held_out
-    ]
+    if state.trained is None:
+        return np.empty(0)
+    surrogate = state.trained.surrogate
+    n_seen = state.history[-1].n_evaluations
+    new = [entry for entry in evaluations if entry.usable and entry.index >= n_seen]
+    names = {rule.name for rule in settings.rules if rule.held_out}
+    draws = [entry for entry in new if entry.rule in names]
+    # Journals of the first release name no rule: they go on with its guess, whose turn it was.
+    if not (state.searching or settings.warm_up.must_climb(surrogate)):
+        draws += [entry for entry in new if not entry.rule and _had_turn(entry, settings)]
     if not draws:
         return np.empty(0)
-    surrogate = trained.surrogate
     inputs, values = joining_values(draws, state.transform, surrogate.training)
     return standardised_residuals(surrogate, inputs, values, known_noise_variance(draws))
+
+
+def _had_turn(entry: Evaluation, settings: Settings) -> bool:
+    rules = settings.rules
+    return entry.identifier is not None and rules[entry.identifier % len(rules)].held_out
 
 
 def track_record(history: Sequence[Iteration], n_new: int = 0, squares: float = 0.0) -> TrackRecord:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -67,7 +68,8 @@ class Engine:
         self._n_proposed = 0
         self._n_since_refit = 0
         self._live_surrogate: Surrogate | None = None  # with all that came in since the refit
-        self._expectant_surrogate: Surrogate | None = None  # which counts on pending points too
+        # The same, counting on that many pending points.
+        self._expectant: tuple[Surrogate, int] | None = None
         self._clock = Timings(float)  # since the last iteration
 
     @property
@@ -89,20 +91,19 @@ class Engine:
         if self._live_surrogate is None:  # asked beyond the design before it is told
             return Proposal(identifier, self._another_design_point(identifier), INITIAL_DESIGN)
         with self._timed("active sampling"):
-            if self._expectant_surrogate is None:
-                self._expectant_surrogate = self._live_surrogate
-                for proposal in self.pending.values():
-                    self._expect(proposal.x)
+            surrogate = self._counting_on_pending(self._live_surrogate)
             return self._algorithm.propose(
-                self.state, self._expectant_surrogate, identifier, pending=bool(self.pending)
+                self.state, surrogate, identifier, pending=bool(self.pending)
             )
 
-    def _expect(self, x: Array) -> None:
-        """Count on a value at x, as noisy as the others."""
-        surrogate = self._expectant_surrogate
-        if surrogate is not None:
-            noise_variance = surrogate.training.typical_noise_variance
-            self._expectant_surrogate = self._fantasised(surrogate, x, noise_variance)
+    def _counting_on_pending(self, live: Surrogate) -> Surrogate:
+        """The surrogate that expects its own mean at the pending points, in their order."""
+        surrogate, n_expected = self._expectant or (live, 0)
+        for proposal in islice(self.pending.values(), n_expected, None):
+            noise_variance = surrogate.training.typical_noise_variance  # as noisy as the others
+            surrogate = self._fantasised(surrogate, proposal.x, noise_variance)
+        self._expectant = surrogate, len(self.pending)
+        return surrogate
 
     def _absorbed(self, surrogate: Surrogate, entry: Evaluation) -> Surrogate:
         """Rank-one update (Algorithm 1, line 13); a failure only lowers the variance there."""
@@ -136,13 +137,11 @@ class Engine:
         """Take note of an event; an evaluation may complete iterations, which are returned."""
         if isinstance(event, Proposal):
             self._note_proposal(event)
-            with self._timed("active sampling"):
-                self._expect(event.x)
             return ()
         entry = self._note_evaluation(event)
         n_completed = len(self.state.history)
         self._n_since_refit += 1
-        self._expectant_surrogate = None
+        self._expectant = None
         if self._live_surrogate is not None:
             with self._timed("active sampling"):
                 self._live_surrogate = self._absorbed(self._live_surrogate, entry)
@@ -232,7 +231,7 @@ class Engine:
             for entry in self.log.unusable():
                 surrogate = self._fantasised(surrogate, entry.x)
             self._live_surrogate = surrogate
-            self._expectant_surrogate = None
+            self._expectant = None
         self._n_since_refit = 0
 
     def finish(self, reason: StopReason) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluations import Evaluation, Status
+from sparing.problem.evaluations import Evaluation
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
@@ -114,12 +114,11 @@ def warnings_for_the_user(
             "widths of the plausible box from its centre. Either the box is far off, or the "
             "density does not fall to zero there: give bounds or a prior"
         )
-    n_failed = sum(entry.status is Status.FAILED for entry in evaluations)
-    if n_failed:
-        first = next(entry for entry in evaluations if entry.status is Status.FAILED)
+    failed = [entry for entry in evaluations if entry.failed]
+    if failed:
         texts[WarningTopic.FAILURES] = (
-            f"{n_failed} of {len(evaluations)} evaluations failed (first: {first.message}); the "
-            "posterior near those points is a guess"
+            f"{len(failed)} of {len(evaluations)} evaluations failed (first: "
+            f"{failed[0].message or failed[0].status}); the posterior near those points is a guess"
         )
     pareto_k = solution.evidence.pareto_k
     if np.isfinite(pareto_k) and pareto_k > LARGEST_PARETO_K:

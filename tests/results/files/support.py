@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 import sparing
+from sparing.strategies import Whitened
 
 
 def assert_same(a, b, path="it", skip=()):
@@ -43,7 +44,5 @@ def assert_same(a, b, path="it", skip=()):
 def whitening_often():
     """Whitened in every iteration after the warm-up where q is not round: matrices multiply."""
     settings = sparing.Settings()
-    whitening = dataclasses.replace(
-        settings.whitening, every=1, condition_number=1.0, minimal_gain=-1e9
-    )
-    return dataclasses.replace(settings, whitening=whitening)
+    often = Whitened(every=1, condition_number=1.0, minimal_gain=-1e9)
+    return dataclasses.replace(settings, coordinates=often)

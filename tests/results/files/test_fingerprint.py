@@ -12,13 +12,14 @@ from scipy import stats
 from tests.results.files.support import assert_same
 
 import sparing
-from sparing.acquisition.initial_design import DesignKind, InitialDesignSettings
 from sparing.results.files.fingerprint import fingerprint
+from sparing.strategies import LatinHypercube, Unwhitened
 
 SCRIPT = """
 import json, numpy as np, sparing
 from scipy import stats
 from sparing.results.files.fingerprint import fingerprint
+from sparing.strategies import LatinHypercube, Unwhitened
 problem = sparing.Problem(
     lambda x: 0.0, [0.1, 0.2], [1, 2], lower=[0, -np.inf], names=["a", "b"],
     prior=[stats.gamma(2.0), stats.norm(0.0, scale=1 / 3)],
@@ -86,7 +87,7 @@ def normal(scale):
         {"tag": "other"},
         {"x0": [0.5, 0.5]},
         {"settings": sparing.Settings.paper()},
-        {"settings": sparing.Settings(whitening=None)},
+        {"settings": sparing.Settings(coordinates=Unwhitened())},
     ],
 )
 def test_it_differs_with_the_problem(changes):
@@ -106,11 +107,11 @@ def test_it_differs_with_every_setting_but_the_default_budget():
     for path, settings in single_changes(sparing.Settings()):
         paths.append(path)
         assert (build(settings) == reference) == (path == "evaluations_per_dimension"), path
-    assert {"bounded_map", "surrogate.hpd_fraction", "acquisition.rules"} <= set(paths)
+    assert {"bounded_map", "surrogate.prior.hpd_fraction", "rules"} <= set(paths)
 
 
 def test_it_is_equal_for_equal_runs_however_they_are_written():
-    kind = InitialDesignSettings(kind=DesignKind.SPACE_FILLING, n_points=np.int64(10))
+    kind = LatinHypercube(n_points=np.int64(10))
     same = build(
         sparing.Settings(initial_design=kind),
         plausible_lower=np.array([0.1, 0.2]),

@@ -1,21 +1,22 @@
-"""Mixtures, transforms and posteriors as arrays; what was one object is one object again.
+"""Mixtures, transforms and posteriors as arrays.
 
-The loop asks whether two coordinate systems are the same object, so transforms (and mixtures, to
-save space) are kept in tables without repetition, and everything else refers to their rows.
+Mixtures and transforms are kept in tables without repetition, and everything else refers to their
+rows. A transform is known by its number, a mixture by being the same object.
 
     M, T      mixtures; transforms                    W   transforms with a whitening
     K_total   components of all mixtures together     D   parameters
 
     mixtures.n_components (M,)      mixtures.weights (K_total,)   mixtures.means (K_total, D)
     mixtures.scales (K_total,)      mixtures.lengths (M, D)
-    transforms.whitened (T,)        transforms.matrix, transforms.inverse (W, D, D)
+    transforms.whitened (T,)        transforms.number (T,)
+    transforms.matrix, transforms.inverse (W, D, D)
     transforms.centre (W, D)        transforms.log_determinant (W,)
     transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may round differently
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -32,27 +33,29 @@ from sparing.variational.posterior import Posterior
 T = TypeVar("T")
 
 
-class DistinctObjects(Generic[T]):
-    """Objects in the order they first came, each once; equal but distinct ones stay apart."""
+class Table(Generic[T]):
+    """Items in the order they first came, each once, told apart by a key."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: Callable[[T], int]) -> None:
         self.items: list[T] = []
+        self._key = key
         self._rows: dict[int, int] = {}
 
     def row(self, item: T) -> int:
-        """The object's number, a new one when it has not been seen."""
-        if id(item) not in self._rows:  # the list keeps it alive, so its id stays its own
-            self._rows[id(item)] = len(self.items)
+        """The item's row, a new one when it has not been seen."""
+        key = self._key(item)
+        if key not in self._rows:
+            self._rows[key] = len(self.items)
             self.items.append(item)
-        return self._rows[id(item)]
+        return self._rows[key]
 
 
 class PosteriorWriter:
     """Gathers the mixtures and transforms of a record."""
 
     def __init__(self) -> None:
-        self.mixtures: DistinctObjects[GaussianMixture] = DistinctObjects()
-        self.transforms: DistinctObjects[ParameterTransform] = DistinctObjects()
+        self.mixtures: Table[GaussianMixture] = Table(id)  # the table keeps them alive
+        self.transforms: Table[ParameterTransform] = Table(lambda transform: transform.number)
 
     def rows(self, posteriors: Sequence[Posterior], prefix: str) -> Arrays:
         """Which mixture and transform each posterior has."""
@@ -66,9 +69,11 @@ class PosteriorWriter:
     def arrays(self, dimension: int) -> Arrays:
         """Everything gathered so far."""
         whitenings = [item.whitening for item in self.transforms.items]
+        numbers = [item.number for item in self.transforms.items]
         return {
             **_write_mixtures(self.mixtures.items, dimension),
             "transforms.whitened": np.array([w is not None for w in whitenings], dtype=np.bool_),
+            "transforms.number": np.array(numbers, dtype=np.int64),
             **_write_whitenings([w for w in whitenings if w is not None], dimension),
         }
 
@@ -147,6 +152,10 @@ def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[Para
     """The base itself where there is no whitening, else the base with its whitening."""
     dimension = base.dimension
     whitened = arrays.booleans("transforms.whitened", None)
+    # The first version had no numbers: any will do that tell them apart.
+    numbers = list(range(1, len(whitened) + 1))
+    if "transforms.number" in arrays:
+        numbers = arrays.integers("transforms.number", len(whitened))
     n = sum(whitened)
     matrices = arrays.floats("transforms.matrix", n, dimension, dimension)
     inverses = arrays.floats("transforms.inverse", n, dimension, dimension)
@@ -157,7 +166,7 @@ def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[Para
     require(finite, "a whitening is not finite")
     remaining = iter(range(n))
     transforms = []
-    for is_whitened in whitened:
+    for is_whitened, number in zip(whitened, numbers, strict=True):
         if not is_whitened:
             transforms.append(base)
             continue
@@ -166,5 +175,5 @@ def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[Para
         whitening = Whitening(
             matrix, inverses[i].copy(), centres[i].copy(), float(log_determinants[i])
         )
-        transforms.append(replace(base, whitening=whitening))
+        transforms.append(replace(base, whitening=whitening, number=number))
     return transforms
