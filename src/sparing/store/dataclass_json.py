@@ -58,7 +58,10 @@ def _write(value: object, hint: Any) -> Any:
 
 
 def _with_kind(members: dict[str, Any], owner: type, kinds: tuple[Any, ...]) -> dict[str, Any]:
-    if owner not in kinds or KIND in members:
+    if owner not in kinds:
+        known = ", ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{owner.__name__} is not one of {known}")
+    if KIND in members:
         raise TypeError(f"a {owner.__name__} cannot be told from other dataclasses in JSON")
     return {KIND: owner.__name__, **members}
 

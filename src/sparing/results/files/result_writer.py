@@ -13,6 +13,7 @@ from sparing.problem.warning_text import WarningTopic, topic_of
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
 from sparing.results.files.posteriors import PosteriorWriter
+from sparing.results.files.settings_json import settings_to_json
 from sparing.results.files.stored_problem import write_problem
 from sparing.results.files.surrogates import write_surrogate
 from sparing.store.archive import Arrays, Metadata, pack
@@ -72,7 +73,7 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
         "warning_topics": [_name(topic_of(warning)) for warning in result.warnings],
         "problem": problem,
         "coordinates": [_coordinate_to_json(g) for g in transform.coordinates],
-        "settings": dataclass_to_json(result.settings),
+        "settings": settings_to_json(result.settings),
         "history": history,
         "evaluations": evaluations,
         "surrogate": surrogate,

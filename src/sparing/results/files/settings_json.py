@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sparing.errors import SettingsError
 from sparing.store.dataclass_json import dataclass_from_json, dataclass_to_json
 from sparing.store.json_members import MalformedError, require
 from sparing.vbmc.settings import Settings
@@ -35,9 +36,18 @@ def settings_from_json(value: Any) -> Settings:
     return dataclass_from_json(value, Settings, "settings")
 
 
+def settings_to_json(settings: Settings) -> dict[str, Any]:
+    """The settings as a JSON object; `SettingsError` where they hold a strategy made elsewhere."""
+    try:
+        return dataclass_to_json(settings)
+    except TypeError as error:
+        fault = f"{error}: files and run directories hold no strategy that was made elsewhere, "
+        raise SettingsError([f"{fault}since reading them never runs code"]) from error
+
+
 def settings_that_count(settings: Settings) -> dict[str, Any]:
     """The settings as a JSON object, less those that change nothing that is computed."""
-    members = dataclass_to_json(settings)
+    members = settings_to_json(settings)
     return {name: value for name, value in members.items() if name not in WITHOUT_EFFECT}
 
 
