@@ -15,6 +15,36 @@ from sparing.store.json_members import MalformedError, require
 from sparing.vbmc.settings import Settings
 
 Record = Mapping[str, Any]
+# The parts of before and their fields; four parts could be null.
+FIELDS = {
+    "initial_design": "n_points kind",
+    "surrogate": "inference hpd_fraction length_scale_prior noise_sd_location noise_sd_scale "
+    "noise_sd_floor bounded_mean_maximum largest_mean_scale n_map_candidates n_map_starts "
+    "n_map_evaluations n_random_starts n_weighted_candidates burn_in_sweeps thinning "
+    "max_slice_widths",
+    "hyperparameters": "numerator max_samples_in_warm_up max_samples variance_threshold "
+    "n_iterations retraining_growth",
+    "deep_values": "depth_per_dimension fraction_kept slope",
+    "variational": "n_fast n_fast_many candidate_entropy data_fraction n_entropy_samples "
+    "max_entropy_samples mirrored_samples n_final_entropy_samples n_comparison_samples rate_min "
+    "rate_max_warm_up rate_max rate_decay momentum second_momentum epsilon n_batch "
+    "standardise_steps value_tolerance parameter_tolerance max_steps_base max_steps_per_component "
+    "min_weight pruning_tolerance restore_components beta_lcb box_margin smallest_sd largest_sd "
+    "mean_stiffness scale_stiffness weight_pressure weight_threshold",
+    "acquisition": "n_active n_climbing warm_up_rules rules pending_warm_up_rules temper "
+    "variance_floor n_references n_hyperparameter_samples widening box_margin search",
+    "warm_up": "tolerance_elcbo n_iterations watch_values trim_per_dimension",
+    "whitening": "every correlation_floor condition_number minimal_gain width",
+    "stopping": "tolerance_sd tolerance_kl_factor tolerance_improvement n_stable "
+    "tolerance_posterior n_posterior_errors n_unstable_allowed n_recent beta_lcb_unstable "
+    "recent_fraction n_recent_solutions",
+    "evidence": "importance_correction n_samples n_samples_in_warm_up largest_variance "
+    "largest_pareto_k",
+    "calibration": "n_draws n_prior unproven_variance n_estimates largest_sd",
+    "posterior_error": "n_points n_functions n_hyperparameter_samples",
+    "final_fit": "n_components",
+}
+NULLABLE = ("deep_values", "whitening", "posterior_error", "final_fit")
 # What has become a constant, and its value.
 CONSTANTS = {
     "acquisition.box_margin": 0.5,
@@ -48,13 +78,20 @@ def upgraded_fingerprint(members: Record) -> Record:
     """
     try:
         settings = settings_from_json(members.get("settings"))
-    except (MalformedError, TypeError, AttributeError, KeyError):
+    except MalformedError:
         return members
     return {**members, "settings": settings_that_count(settings)}
 
 
 def composed(old: Record) -> dict[str, Any]:
     """Settings of before as the members of a composition."""
+    unknown = set(old) - {*FIELDS, "bounded_map", "evaluations_per_dimension"}
+    for name, fields in FIELDS.items():
+        part = old.get(name, {})
+        if part is not None or name not in NULLABLE:
+            require(isinstance(part, dict), f"settings.{name} is not an object")
+            unknown |= {f"{name}.{field}" for field in part or () if field not in fields.split()}
+    require(not unknown, f"settings has fields that no release knows: {sorted(unknown)}")
     for name, value in CONSTANTS.items():
         part, field = name.split(".")
         found = old.get(part, {}).get(field, value)
@@ -166,6 +203,7 @@ def _ascent(old: Record) -> dict[str, Any]:
 def _rules(acquisition: Record) -> list[dict[str, Any]]:
     """Every second draw from the posterior was widened: two turns, where there are draws."""
     names = acquisition.get("rules", ["VARIANCE_REDUCTION", "POSTERIOR_DRAW"])
+    require(isinstance(names, list), "settings.acquisition.rules is not a list")
     turns = [_rule(name, acquisition) for name in names]
     if "POSTERIOR_DRAW" not in names:
         return turns
@@ -183,7 +221,8 @@ def _rule(name: str, acquisition: Record) -> dict[str, Any]:
         "EXPLORATION": ("TemperedSampling", "temper"),
         "VARIANCE_REDUCTION": ("VarianceReduction", "n_references widening"),
     }
-    require(name in kinds, f"settings.acquisition has a rule {name!r:.60}")
+    known = isinstance(name, str) and name in kinds
+    require(known, f"settings.acquisition has a rule {name!r:.60}")
     kind, fields = kinds[name]
     few = _kept(acquisition, "", n_hyperparameter_samples="n_samples")
     search = _search(acquisition.get("search", {}))
@@ -192,6 +231,7 @@ def _rule(name: str, acquisition: Record) -> dict[str, Any]:
 
 
 def _search(old: Record) -> dict[str, Any]:
+    require(isinstance(old, dict), "settings.acquisition.search is not an object")
     if old.get("local_search") == "CMA_ES":
         renamed = {"cma_evaluations_per_dimension": "evaluations_per_dimension"}
         return {"kind": "CmaEs", **_kept(old, "n_candidates", **renamed)}
@@ -200,7 +240,9 @@ def _search(old: Record) -> dict[str, Any]:
 
 def _warm_up(old: Record, acquisition: Record) -> dict[str, Any]:
     def rules(field: str, default: Sequence[str]) -> list[dict[str, Any]]:
-        return [_rule(name, acquisition) for name in acquisition.get(field, default)]
+        names = acquisition.get(field, default)
+        require(isinstance(names, list), f"settings.acquisition.{field} is not a list")
+        return [_rule(name, acquisition) for name in names]
 
     chosen = rules("warm_up_rules", ["PROSPECTIVE"])
     if not old.get("watch_values", True):
