@@ -14,8 +14,6 @@ from sparing.acquisition.criteria import (
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
     condition,
-    predict,
-    predict_each,
 )
 from sparing.variational.mixture import GaussianMixture
 
@@ -40,7 +38,7 @@ POINTS = np.random.default_rng(2).normal(size=(20, 2))
 
 def test_a_us_and_a_pro_are_the_products_they_are_defined_as():
     gp = surrogate()
-    mean, variance = predict(gp, POINTS)
+    mean, variance = gp.predict(POINTS)
     q = MIXTURE.density(POINTS)
     a_us = UncertaintySampling(UncertaintyRule.VANILLA, gp, MIXTURE, 0.0)(POINTS)
     a_pro = UncertaintySampling(UncertaintyRule.PROSPECTIVE, gp, MIXTURE, 0.0)(POINTS)
@@ -72,11 +70,11 @@ def test_zero_variance_gives_a_finite_or_minus_infinite_value_and_no_warning():
 def test_variance_reduction_is_the_drop_after_really_adding_the_point(n_samples):
     gp = surrogate(n_samples)
     references = np.random.default_rng(3).normal(size=(15, 2))
-    _, before = predict_each(gp, references)
+    _, before = gp.predict_each(references)
     values = IntegratedVarianceReduction.create(gp, references)(POINTS)
     for x, value in zip(POINTS[:6], values[:6], strict=True):
         enlarged = condition(gp.training.with_point(x, 123.0), gp.hyperparameters)
-        _, after = predict_each(enlarged, references)
+        _, after = enlarged.predict_each(references)
         assert np.exp(value) == pytest.approx(np.mean(before - after), rel=1e-5)
 
 

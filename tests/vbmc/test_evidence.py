@@ -8,8 +8,6 @@ import pytest
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
     condition,
-    posterior_covariance,
-    predict,
 )
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
@@ -83,8 +81,8 @@ def test_the_curvature_term_is_the_mean_of_exp_under_the_surrogate():
     gp = condition(TrainingSet(inputs, values), psi[None, :])
     q = normal(dimension, 1.1)
     grid = np.linspace(-6, 6, 241)[:, None]
-    mean, _ = predict(gp, grid)
-    covariance = posterior_covariance(gp, grid, grid)[0] + 1e-10 * np.eye(len(grid))
+    mean, _ = gp.predict(grid)
+    covariance = gp.covariance(grid, grid)[0] + 1e-10 * np.eye(len(grid))
     draws = np.random.default_rng(1).multivariate_normal(mean, covariance, size=4000)
     step = grid[1, 0] - grid[0, 0]
     exact = np.log(np.mean(np.exp(draws).sum(axis=1) * step))

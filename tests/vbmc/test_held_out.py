@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparing.surrogate.gaussian_process import TrainingSet, condition, posterior_covariance, predict
+from sparing.surrogate.gaussian_process import TrainingSet, condition
 from sparing.vbmc.held_out import (
     LARGEST_RESIDUAL,
     CalibrationSettings,
@@ -26,8 +26,8 @@ def test_residuals_of_the_surrogate_s_own_draws_have_variance_one():
     gp = small_gp()
     generator = np.random.default_rng(2)
     points = generator.normal(size=(200, 2))
-    mean, _ = predict(gp, points)
-    covariance = posterior_covariance(gp, points, points)[0] + 0.05**2 * np.eye(200)
+    mean, _ = gp.predict(points)
+    covariance = gp.covariance(points, points)[0] + 0.05**2 * np.eye(200)
     squares = []
     for _ in range(50):
         values = generator.multivariate_normal(mean, covariance)
@@ -41,7 +41,7 @@ def test_residuals_of_the_surrogate_s_own_draws_have_variance_one():
 def test_outliers_are_bounded():
     gp = small_gp()
     points = np.zeros((1, 2))
-    mean, _ = predict(gp, points)
+    mean, _ = gp.predict(points)
     far = mean + 1e6
     assert standardised_residuals(gp, points, far)[0] == LARGEST_RESIDUAL
 

@@ -6,8 +6,6 @@ import pytest
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
     condition,
-    posterior_covariance,
-    predict,
 )
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.mixture import GaussianMixture
@@ -25,8 +23,8 @@ def surrogate(n_points: int):
 def grid_error(gp, inflation):
     """Median gsKL over functions drawn on a grid."""
     grid = np.linspace(-5.0, 5.0, 201)[:, None]
-    mean, _ = predict(gp, grid)
-    covariance = inflation * posterior_covariance(gp, grid, grid)[0] + 1e-9 * np.eye(201)
+    mean, _ = gp.predict(grid)
+    covariance = inflation * gp.covariance(grid, grid)[0] + 1e-9 * np.eye(201)
     functions = np.random.default_rng(1).multivariate_normal(mean, covariance, size=2000)
 
     def moments(values):
