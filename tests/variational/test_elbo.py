@@ -39,7 +39,9 @@ def test_variance_against_monte_carlo(dimension, n_samples):
     generator = np.random.default_rng(6)
     blocks = np.array(
         [
-            gp.covariance(mixture.sample(300, generator), mixture.sample(300, generator)).mean(axis=(1, 2))
+            gp.covariance(mixture.sample(300, generator), mixture.sample(300, generator)).mean(
+                axis=(1, 2)
+            )
             for _ in range(150)
         ]
     )
