@@ -246,3 +246,58 @@ def test_bad_arguments_are_errors():
         gp.predict(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="values must be finite"):
         gp.append(np.zeros(2), np.nan)
+
+
+@pytest.mark.parametrize("n_samples", [1, 3])
+def test_variance_reduction_is_the_drop_after_really_adding_the_point(n_samples):
+    training, hyperparameters = problem(2, 12, n_samples)
+    gp = condition(training, hyperparameters)
+    references, points = np.random.default_rng(3).normal(size=(2, 15, 2))
+    _, before = gp.predict_each(references)
+    drops = gp.variance_reduction(references)(points)
+    for x, drop in zip(points[:6], drops[:6], strict=True):
+        enlarged = condition(training.with_point(x, 123.0), hyperparameters)
+        _, after = enlarged.predict_each(references)
+        assert drop == pytest.approx(np.mean(before - after), rel=1e-5)
+
+
+def test_variance_reduction_counts_on_the_typical_noise_of_a_value():
+    training, hyperparameters = problem(2, 12, noisy=True)
+    noisy = TrainingSet(
+        training.inputs, training.values, training.noise_variance, typical_noise_variance=0.25
+    )
+    references, points = np.random.default_rng(3).normal(size=(2, 15, 2))
+    gp = condition(noisy, hyperparameters)
+    _, before = gp.predict_each(references)
+    drop = gp.variance_reduction(references)(points[:1])[0]
+    enlarged = condition(noisy.with_point(points[0], 123.0, 0.25), hyperparameters)
+    _, after = enlarged.predict_each(references)
+    assert drop == pytest.approx(np.mean(before - after), rel=1e-5)
+
+
+def test_variance_reduction_of_several_samples_is_their_average():
+    gp = condition(*problem(2, 12, 3))
+    references, points = np.random.default_rng(3).normal(size=(2, 15, 2))
+    together = gp.variance_reduction(references)(points)
+    each = [gp.subset(np.array([s])).variance_reduction(references)(points) for s in range(3)]
+    np.testing.assert_allclose(together, np.mean(each, axis=0), rtol=1e-10)
+
+
+def test_a_known_point_teaches_nothing():
+    training, hyperparameters = problem(2, 12, 3)
+    hyperparameters[:, 3] = np.log(1e-3)
+    reduction = condition(training, hyperparameters).variance_reduction(
+        np.random.default_rng(3).normal(size=(15, 2))
+    )
+    points = np.random.default_rng(2).normal(size=(20, 2))
+    assert np.max(reduction(training.inputs)) < np.exp(-5.0) * np.max(reduction(points))
+
+
+def test_properties_are_averages_over_samples():
+    training, hyperparameters = problem(2, 12, 3)
+    gp = condition(training, hyperparameters)
+    assert (gp.n_samples, gp.dimension) == (3, 2)
+    np.testing.assert_array_equal(gp.parameters, hyperparameters)
+    assert gp.noise_variance == pytest.approx(np.mean(np.exp(hyperparameters[:, 3]) ** 2))
+    lengths = np.exp(hyperparameters[:, :2])
+    np.testing.assert_allclose(gp.length_scales, np.prod(lengths, axis=0) ** (1 / 3))
