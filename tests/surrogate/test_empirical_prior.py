@@ -124,7 +124,7 @@ def test_bad_settings_are_errors():
 
 
 def test_presets_differ_where_they_should():
-    assert (PAPER.lengths, DEFAULT.lengths) == (LengthsFromPoints(), LengthsFromBox())
+    assert (PAPER.length_scales, DEFAULT.length_scales) == (LengthsFromPoints(), LengthsFromBox())
     assert (PAPER.peak, DEFAULT.peak) == (PeakAnywhere(), PeakNearBest())
     assert DEFAULT.noise_sd_floor == pytest.approx(math.sqrt(1e-5))
     assert PAPER.noise_sd_location == 0.001

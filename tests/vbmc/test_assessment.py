@@ -333,7 +333,7 @@ def test_a_stable_solution_is_marked_in_the_history():
 
 def test_sampling_stops_once_and_for_all():
     schedule = HyperparameterSchedule(variance_threshold=1e9, n_iterations=4)
-    settings = replace(SETTINGS, hyperparameters=schedule)
+    settings = replace(SETTINGS, sampling=schedule)
     assert complete(state(), settings=settings).sampling_stopped
     assert not complete(state()).sampling_stopped
     assert complete(state(sampling_stopped=True)).sampling_stopped

@@ -234,8 +234,8 @@ def test_the_paper_preset_has_the_papers_constants():
     assert paper.depths == MeasuredValues()
     assert paper.accuracy == Untested()
     assert paper.bounded_map is BoundedMap.LOGIT
-    assert paper.hyperparameters.max_samples == math.inf
-    assert paper.hyperparameters.retraining_growth == 0.0
+    assert paper.sampling.max_samples == math.inf
+    assert paper.sampling.retraining_growth == 0.0
     assert paper.final_fit == LastFit()
     assert paper.answer == BestBound()
     assert paper.evidence == LowerBound()

@@ -34,7 +34,7 @@ class Recorded(Collapsed):
 def train(before, evaluations=None, transform=TRANSFORM, schedule=SCHEDULE):
     """What was trained, and what the strategy was asked for."""
     strategy = Recorded()
-    settings = replace(Settings(), surrogate=strategy, hyperparameters=schedule)
+    settings = replace(Settings(), surrogate=strategy, sampling=schedule)
     entries = design(30) if evaluations is None else evaluations
     return train_surrogate(before, transform, entries, settings, STREAMS), strategy.asked
 
@@ -103,7 +103,7 @@ def test_how_many_samples_are_asked_for(changes, expected):
 
 
 def test_the_same_state_trains_the_same_surrogate():
-    settings = replace(Settings(), surrogate=Collapsed(), hyperparameters=SCHEDULE)
+    settings = replace(Settings(), surrogate=Collapsed(), sampling=SCHEDULE)
     before = state([row(1, n_training=10)])
     one, other = (
         train_surrogate(before, TRANSFORM, design(15), settings, STREAMS) for _ in range(2)
