@@ -32,6 +32,8 @@ MODULES = {
     "sparing.summary": None,
     "sparing.testing": None,
 }
+# Public modules of small things alike: one example, in the module's docstring, shows them all.
+SHOWN_TOGETHER = ("sparing.strategies",)
 # Packages that raise warnings of their own, which nobody here can answer.
 NOISY_PACKAGES = ("distributed", "ray")
 
@@ -181,6 +183,15 @@ def test_its_example_runs(name, start, tmp_path, monkeypatch):
         if any(re.search(rf"^import {p}$|^from {p}\b", code, re.M) for p in NOISY_PACKAGES):
             warnings.simplefilter("ignore")
         run_examples(name, WITH_EXAMPLES[name], start | {value.__name__: value})
+
+
+@pytest.mark.parametrize("name", SHOWN_TOGETHER)
+def test_what_is_shown_together_is_documented_and_the_example_runs(name, start):
+    module = importlib.import_module(name)
+    assert examples(module)
+    run_examples(name, module, start)
+    undocumented = [item for item in module.__all__ if not inspect.getdoc(getattr(module, item))]
+    assert not undocumented
 
 
 class Sample:

@@ -18,6 +18,7 @@ import sparing
 import sparing.executors
 import sparing.integrations
 import sparing.plots
+import sparing.strategies
 import sparing.testing
 
 ROOT = Path(__file__).parent.parent
@@ -161,7 +162,9 @@ def documented_names():
     return set(re.findall(r"^\.\. (?:auto\w+|py:data):: (\S+)$", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("module", [sparing, sparing.executors, sparing.testing])
+@pytest.mark.parametrize(
+    "module", [sparing, sparing.executors, sparing.strategies, sparing.testing]
+)
 def test_reference_has_every_public_name(module):
     assert not set(module.__all__) - documented_names()
 

@@ -25,6 +25,8 @@ from sparing.plots import (
     new_figure,
     region_levels,
 )
+from sparing.strategies import LowerBound
+from sparing.vbmc.state import IterationInfo
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +102,7 @@ def _draw_elbo(ax: Axes, result: sparing.Result, truth: Truth, method: str) -> N
     iterations = np.arange(1, len(result.history) + 1)
     colour = look_of(method).colour
     _draw_band(ax, iterations, result.history, "elbo", "ELBO", colour)
-    if result.settings.evidence.importance_correction:
+    if not isinstance(result.settings.evidence, LowerBound):
         label = "log evidence, corrected"
         _draw_band(ax, iterations, result.history, "log_evidence", label, "black")
     ax.axhline(truth.log_evidence, color="black", linewidth=1, label="exact LML")
@@ -113,7 +115,7 @@ def _draw_elbo(ax: Axes, result: sparing.Result, truth: Truth, method: str) -> N
 def _draw_band(
     ax: Axes,
     iterations: Array,
-    history: Sequence[sparing.IterationInfo],
+    history: Sequence[IterationInfo],
     name: str,
     label: str,
     colour: str,

@@ -33,7 +33,7 @@ from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.mixture_fit import FittedMixture
 from benchmarks.quadrature.process import condition_on, fit
 from sparing.numerics.random_streams import RandomStreams
-from sparing.surrogate.gaussian_process import TrainingSet
+from sparing.surrogate.training_set import TrainingSet
 
 
 def run_agp(

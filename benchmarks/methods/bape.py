@@ -33,7 +33,8 @@ from benchmarks.methods.recording import Record
 from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.process import condition_on, fit
 from sparing.numerics.random_streams import RandomStreams
-from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet
+from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.surrogate.training_set import TrainingSet
 
 
 def run_bape(

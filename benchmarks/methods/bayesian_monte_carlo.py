@@ -42,7 +42,8 @@ from benchmarks.quadrature.process import (
     variance,
 )
 from sparing.numerics.random_streams import RandomStreams
-from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet
+from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.surrogate.training_set import TrainingSet
 
 
 def run_bayesian_monte_carlo(

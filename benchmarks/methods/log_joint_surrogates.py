@@ -27,7 +27,7 @@ from benchmarks.quadrature.parallel_slice_sampling import sample_ensemble
 from benchmarks.quadrature.process import ScalePrior
 from benchmarks.quadrature.search import Box, Criterion, maximise
 from sparing.acquisition.criteria import log_regularisation
-from sparing.surrogate.gaussian_process import GaussianProcess, append_point, predict
+from sparing.surrogate.gaussian_process import GaussianProcess
 
 # A log density to which the process is the correction, (m, D) -> (m,); zero for BAPE.
 Reference = Callable[[Array], Array]
@@ -115,7 +115,7 @@ def evaluate_round(
     for _ in range(n_points):
 
         def criterion(z: Array, gp: GaussianProcess = gp) -> Array:
-            mean, variance = predict(gp, z)
+            mean, variance = gp.predict(z)
             value = log_acquisition(mean, variance, reference(z))
             return value + log_regularisation(variance, VARIANCE_FLOOR)
 
@@ -123,7 +123,7 @@ def evaluate_round(
         record.evaluate(record.problem.prior_mean + record.problem.prior_sd * chosen)
         value = float(record.log_joint[-1])
         if math.isfinite(value):
-            gp = append_point(gp, chosen, value - float(reference(chosen[None])[0]))
+            gp = gp.append(chosen, value - float(reference(chosen[None])[0]))
 
 
 def _search(
@@ -140,7 +140,7 @@ def _search(
     log_joint = gp.training.values + reference(z)
     best = z[np.argsort(log_joint, kind="stable")[-N_ANCHORS:]]
     centres = best[generator.integers(len(best), size=N_NEAR)]
-    scale = np.minimum(gp.sample(0).lengths, z.std(axis=0))
+    scale = np.minimum(gp.sample(0).length_scales, z.std(axis=0))
     near = centres + scale * generator.standard_normal(centres.shape)
     return maximise(criterion, np.vstack([uniform, near]), scale, box, generator)
 

@@ -90,7 +90,9 @@ def paper(sparing: Any) -> Any:
 
 def paper_uncertainty(sparing: Any) -> Any:
     """VBMC-U."""
-    return sparing.Settings.paper(sparing.Rule.UNCERTAINTY)
+    from sparing.strategies import UncertaintySampling
+
+    return sparing.Settings.paper(UncertaintySampling)
 
 
 def paper_guided(sparing: Any) -> Any:
@@ -100,31 +102,37 @@ def paper_guided(sparing: Any) -> Any:
     then solves most (docs/benchmarks.md).
     """
     paper, default = sparing.Settings.paper(), sparing.Settings()
-    taken = ("mean_stiffness", "scale_stiffness", "weight_pressure")
     variational = replace(
         paper.variational,
-        data_fraction=0.5,
-        **{name: getattr(default.variational, name) for name in taken},
+        starts=replace(paper.variational.starts, data_fraction=0.5),
+        penalties=default.variational.penalties,
     )
-    surrogate = replace(paper.surrogate, largest_mean_scale=20.0)
+    prior = replace(paper.surrogate.prior, largest_mean_scale=20.0)
+    surrogate = replace(paper.surrogate, prior=prior)
     return replace(paper, variational=variational, surrogate=surrogate)
 
 
-def without(field: str) -> Callable[[Any], Any]:
-    """The default with one optional part switched off."""
+def paper_warm_up(sparing: Any) -> Any:
+    """The default whose warm-up watches the bound alone; points are searched as in the default."""
+    from sparing.strategies import WatchingBound
+
+    return replace(sparing.Settings(), warm_up=WatchingBound())
+
+
+def paper_acquisition(sparing: Any) -> Any:
+    """The default with the paper's rule for every point, and five points in every iteration."""
+    default, rules = sparing.Settings(), sparing.Settings.paper().rules
+    warm_up = replace(
+        default.warm_up, rules=rules, pending_rules=rules, n_climbing=default.n_active
+    )
+    return replace(default, rules=rules, warm_up=warm_up)
+
+
+def with_paper(part: str) -> Callable[[Any], Any]:
+    """The default with one of its parts as in the paper."""
 
     def variant(sparing: Any) -> Any:
-        return replace(sparing.Settings(), **{field: None})
-
-    return variant
-
-
-def with_paper(*fields: str) -> Callable[[Any], Any]:
-    """The default with some parts as in the paper."""
-
-    def variant(sparing: Any) -> Any:
-        original = sparing.Settings.paper()
-        return replace(sparing.Settings(), **{name: getattr(original, name) for name in fields})
+        return replace(sparing.Settings(), **{part: getattr(sparing.Settings.paper(), part)})
 
     return variant
 
@@ -135,13 +143,13 @@ VARIANTS: dict[str, Callable[[Any], Any]] = {
     "sparing-paper": paper,
     "sparing-paper-u": paper_uncertainty,
     "sparing-paper-guided": paper_guided,
-    "sparing-no-whitening": without("whitening"),
-    "sparing-no-compression": without("deep_values"),
-    "sparing-no-final-fit": without("final_fit"),
+    "sparing-no-whitening": with_paper("coordinates"),
+    "sparing-no-compression": with_paper("depths"),
+    "sparing-no-final-fit": with_paper("final_fit"),
     "sparing-no-correction": with_paper("evidence"),
-    "sparing-no-posterior-test": without("posterior_error"),
-    "sparing-paper-warm-up": with_paper("warm_up"),
-    "sparing-paper-acquisition": with_paper("acquisition"),
+    "sparing-no-posterior-test": with_paper("accuracy"),
+    "sparing-paper-warm-up": paper_warm_up,
+    "sparing-paper-acquisition": paper_acquisition,
     "sparing-paper-surrogate": with_paper("surrogate"),
     "sparing-paper-variational": with_paper("variational"),
     "sparing-paper-design": with_paper("initial_design"),

@@ -16,10 +16,10 @@ import numpy as np
 from benchmarks.problems.base import Array, BenchmarkProblem
 from benchmarks.quadrature.parallel_slice_sampling import sample_ensemble
 from sparing.surrogate.covariance import cross_covariance
-from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet, condition
-from sparing.surrogate.hyperparameters import SurrogateSettings, empirical_bayes_prior
-from sparing.surrogate.map_then_slice.training import train
+from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.surrogate.map_then_slice.training import MapThenSlice
 from sparing.surrogate.mean import negative_quadratic_mean
+from sparing.surrogate.training_set import TrainingSet
 
 N_DRAWS = 20_000  # Section 4, "Algorithms"
 N_WALKERS = 200
@@ -44,7 +44,8 @@ def surrogate_draws(
     centre = 0.5 * (problem.plausible_lower + problem.plausible_upper)
     width = problem.plausible_upper - problem.plausible_lower
     u = (points[usable] - centre) / width
-    gp = _trained(u, log_joint[usable], generator)
+    # VBMC's process with the paper's settings and the best hyperparameters.
+    gp = MapThenSlice().train(TrainingSet(u, log_joint[usable]), None, generator)
     diameter = np.ptp(u, axis=0)
     lower = np.maximum(u.min(axis=0) - REACH * diameter, (problem.lower - centre) / width)
     upper = np.minimum(u.max(axis=0) + REACH * diameter, (problem.upper - centre) / width)
@@ -85,11 +86,3 @@ def scattered_start(
     spread = np.maximum(best.std(axis=0), SMALLEST_SPREAD)
     noise = generator.standard_normal((n_walkers, points.shape[1]))
     return best[generator.integers(len(best), size=n_walkers)] + SCATTER * spread * noise
-
-
-def _trained(u: Array, y: Array, generator: np.random.Generator) -> GaussianProcess:
-    """VBMC's process with the paper's settings and the best hyperparameters."""
-    training = TrainingSet(u, y)
-    settings = SurrogateSettings.paper()
-    prior = empirical_bayes_prior(training, np.ones(u.shape[1]), settings)
-    return condition(training, train(training, prior, settings, None, generator))

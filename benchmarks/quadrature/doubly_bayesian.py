@@ -40,7 +40,7 @@ from benchmarks.quadrature.process import (
 from sparing.numerics.arrays import Array
 from sparing.numerics.linear_algebra import solve_cholesky
 from sparing.surrogate.covariance import cross_covariance
-from sparing.surrogate.gaussian_process import GaussianProcess, predict
+from sparing.surrogate.gaussian_process import GaussianProcess
 
 GAMMA = 0.01  # of the largest likelihood (the authors' program)
 NOISE_SD = 1e-3
@@ -83,7 +83,7 @@ class DoublyBayesianLikelihood:
     @property
     def lengths(self) -> Array:
         """Length scales of t, (D,)."""
-        return self.transformed.sample(0).lengths
+        return self.transformed.sample(0).length_scales
 
     def evidence(self) -> Evidence:
         """E[Z] and V[Z]; a negative mean is replaced by that without the correction."""
@@ -109,8 +109,8 @@ class DoublyBayesianLikelihood:
         instead. It has the same maximum, unless the two processes disagree about E[l(z)]; then it
         turns away from where that of t is lower, which may be the peak.)
         """
-        _, l_variance = predict(self.likelihood, z)
-        t_mean, t_variance = predict(self.transformed, z)
+        _, l_variance = self.likelihood.predict(z)
+        t_mean, t_variance = self.transformed.predict(z)
         if self.fit.scale_variances is not None:
             t_variance = t_variance + self._length_gradients(z) ** 2 @ self.fit.scale_variances
         k = cross_covariance(self.likelihood.sample(0), z, self.likelihood.training.inputs)

@@ -19,7 +19,8 @@ from benchmarks.quadrature.doubly_bayesian import (
 from benchmarks.quadrature.evidence import scaled_likelihoods
 from benchmarks.quadrature.process import LastFit, ScalePrior, condition_on, fit, with_values
 from sparing.numerics.arrays import Array
-from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet, append_point, predict
+from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.surrogate.training_set import TrainingSet
 
 # Candidates: as many as points and at least so many (the authors' program), the farthest from the
 # points and from each other out of four times their number.
@@ -41,8 +42,8 @@ def extended(
     n, dimension = inputs.shape
     l_prior, t_prior = likelihood_prior(dimension), transformed_prior(dimension)
     if model is not None and not model.fit.last.is_stale(n, log_scale):
-        l_gp = with_values(append_point(model.likelihood, inputs[-1], 0.0), likelihoods)
-        t_gp = with_values(append_point(model.transformed, inputs[-1], 0.0), transformed)
+        l_gp = with_values(model.likelihood.append(inputs[-1], 0.0), likelihoods)
+        t_gp = with_values(model.transformed.append(inputs[-1], 0.0), transformed)
         d_training = _differences(l_gp, t_gp, generator)
         d_gp = _correction(model.fit, d_training)
         return DoublyBayesianLikelihood(l_gp, t_gp, d_gp, log_scale, model.fit)
@@ -75,9 +76,9 @@ def _differences(
 ) -> TrainingSet:
     """delta at the points, where it is zero but for the noise, and at candidates."""
     points = l_gp.training.inputs
-    both = np.vstack([points, candidates(points, l_gp.sample(0).lengths, generator)])
-    l_mean, _ = predict(l_gp, both)
-    t_mean, _ = predict(t_gp, both)
+    both = np.vstack([points, candidates(points, l_gp.sample(0).length_scales, generator)])
+    l_mean, _ = l_gp.predict(both)
+    t_mean, _ = t_gp.predict(both)
     return TrainingSet(both, t_mean - log_transform(np.maximum(l_mean, 0.0)))
 
 

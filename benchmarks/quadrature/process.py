@@ -22,11 +22,11 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.linear_algebra import solve_cholesky, solve_lower, solve_lower_rows
 from sparing.surrogate.gaussian_process import (
     GaussianProcess,
-    TrainingSet,
     condition,
     log_marginal_likelihood_and_gradient,
 )
 from sparing.surrogate.layout import Layout
+from sparing.surrogate.training_set import TrainingSet
 
 # Length scale of the mean function: over ten prior SDs it bends by 5e-11.
 FLAT = 1e6
@@ -173,7 +173,7 @@ def with_values(gp: GaussianProcess, values: Array) -> GaussianProcess:
 
 def precisions(gp: GaussianProcess) -> Array:
     """1 / ell^2, (D,)."""
-    return gp.sample(0).lengths ** -2.0
+    return gp.sample(0).length_scales ** -2.0
 
 
 def variance(gp: GaussianProcess) -> float:

@@ -37,7 +37,8 @@ from benchmarks.quadrature.process import (
     with_values,
 )
 from sparing.numerics.arrays import Array
-from sparing.surrogate.gaussian_process import GaussianProcess, TrainingSet, append_point, predict
+from sparing.surrogate.gaussian_process import GaussianProcess
+from sparing.surrogate.training_set import TrainingSet
 
 OFFSET_FRACTION = 0.8  # a, of the smallest likelihood seen (Gunter et al. 2014, Section 3)
 
@@ -63,7 +64,7 @@ class WarpedLikelihood:
     @property
     def lengths(self) -> Array:
         """ell, (D,)."""
-        return self.gp.sample(0).lengths
+        return self.gp.sample(0).length_scales
 
     def evidence(self) -> Evidence:
         """E[Z] and V[Z] by integrating E[l] and C_l against the prior."""
@@ -89,7 +90,7 @@ class WarpedLikelihood:
 
     def log_acquisition(self, z: Array) -> Array:
         """Uncertainty sampling: the log of pi(z)^2 C_l(z, z), up to a constant."""
-        m, V = predict(self.gp, z)
+        m, V = self.gp.predict(z)
         tiny = np.finfo(float).tiny
         if self.moments is Moments.LINEARISED:
             log_variance = np.log(np.maximum(V, tiny)) + 2.0 * np.log(np.maximum(np.abs(m), tiny))
@@ -140,5 +141,5 @@ def extended(
         return WarpedLikelihood(moments, gp, offset, log_scale, theta, LastFit(1, log_scale))
     if model.last_fit.is_stale(len(inputs), log_scale):
         return fitted(moments, inputs, log_likelihoods, model.theta)
-    gp = with_values(append_point(model.gp, inputs[-1], values[-1]), values)
+    gp = with_values(model.gp.append(inputs[-1], values[-1]), values)
     return replace(model, gp=gp, offset=offset, log_scale=log_scale)

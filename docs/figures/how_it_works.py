@@ -1,28 +1,25 @@
 """The pictures of "How it works", drawn from real runs.
 
 f       log joint of the example in one dimension, a mixture of two normals: its evidence is 1
-gp      surrogate, in working coordinates; pictures are in the user's
 q       posterior of a run: a mixture of normals
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import logsumexp
-from sparing.acquisition.propose import widened_draws
-from sparing.acquisition.variance_reduction import IntegratedVarianceReduction
-from sparing.plots.surrogate import log_joint, train_again
 
 import sparing
 from sparing.cli import demo_run as demo
 from sparing.numerics.arrays import Array
 from sparing.plots import BLUE, GREEN, GREY, ORANGE, new_figure
-from sparing.surrogate.gaussian_process import GaussianProcess, condition
 from sparing.surrogate.training_set import TrainingSet
+from sparing.vbmc.state import TrainedSurrogate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,8 +62,8 @@ def surrogate_figure() -> Figure:
     """The surrogate after a few evaluations: it is sure where it was told, unsure elsewhere."""
     figure = new_figure(WIDTH, 2.9)
     for ax, n in zip(figure.subplots(1, len(SHOWN_COUNTS), sharey=True), SHOWN_COUNTS, strict=True):
-        gp, points = _shown_surrogate(n)
-        _draw_surrogate(ax, gp, points)
+        points = SHOWN_POINTS[:n]
+        _draw_surrogate(ax, _told(points), points)
         ax.set_title(f"{n} evaluations", fontsize=10)
         ax.set(ylim=(-14, 3), xlabel="parameter")
         if n == SHOWN_COUNTS[0]:
@@ -106,14 +103,14 @@ def acquisition_figure() -> Figure:
     posterior = example_run().posterior
     figure = new_figure(WIDTH, 4.2)
     axes = figure.subplots(2, 2, sharex=True, sharey="row", height_ratios=[2, 1])
-    _, points = _shown_surrogate(5)
+    points = SHOWN_POINTS[: SHOWN_COUNTS[1]]
     top = 0.0
     for column, title in enumerate(("before", "after the evaluation there")):
-        gp = _condition(points)
-        gain = _variance_reduction(gp)
+        surrogate = _told(points)
+        gain = _variance_reduction(surrogate)
         best = GRID[np.argmax(gain)]
         top = max(top, gain.max())
-        _draw_surrogate(axes[0, column], gp, points)
+        _draw_surrogate(axes[0, column], surrogate, points)
         axes[0, column].set_title(title, fontsize=10)
         axes[0, column].set(ylim=(-10, 3))
         density = posterior.density(GRID[:, None])
@@ -154,7 +151,7 @@ def stopping_figure() -> Figure:
     """What must fall below 1 before a run ends."""
     result = demo_run()
     rows = [info for info in result.history if info.features is not None]
-    limit = result.settings.stopping.tolerance_posterior * result.problem.dimension
+    limit = result.settings.accuracy.limit(result.problem.dimension)
     n = [info.n_evaluations for info in rows]
     figure = new_figure(WIDTH, 3.0)
     ax = figure.subplots()
@@ -186,31 +183,23 @@ def draw_all(directory: Path) -> None:
         draw().savefig(directory / name, metadata={"Date": None})
 
 
-def _shown_surrogate(n: int) -> tuple[GaussianProcess, Array]:
-    points = SHOWN_POINTS[:n]
-    return _condition(points), points
-
-
-def _condition(points: Array) -> GaussianProcess:
+def _told(points: Array) -> TrainedSurrogate:
     """A surrogate that was told f at the points, with hyperparameters a whole run has learned."""
-    transform = example_run().posterior.transform
-    inputs = transform.to_working(points[:, None])
-    values = _log_joint_on(points) + transform.log_jacobian(inputs)
-    return condition(TrainingSet(inputs, values), _learned_hyperparameters())
+    settings, last = example_run().settings, example_run().surrogate
+    assert last is not None
+    inputs = last.transform.to_working(points[:, None])
+    values = _log_joint_on(points) + last.transform.log_jacobian(inputs)
+    learned = last.surrogate.parameters[:1]
+    return replace(
+        last, surrogate=settings.surrogate.condition(TrainingSet(inputs, values), learned)
+    )
 
 
-@cache
-def _learned_hyperparameters() -> Array:
-    return train_again(example_run()).hyperparameters[:1]
-
-
-def _variance_reduction(gp: GaussianProcess) -> Array:
+def _variance_reduction(trained: TrainedSurrogate) -> Array:
     """The criterion on the grid, for the posterior of the run."""
-    posterior = example_run().posterior
-    generator = np.random.default_rng(SEED)
-    references = widened_draws(posterior.mixture, 500, 1.0, generator)
-    criterion = IntegratedVarianceReduction.create(gp, references)
-    return np.exp(criterion(posterior.transform.to_working(GRID[:, None])))
+    references = example_run().posterior.mixture.sample(500, np.random.default_rng(SEED))
+    reduction = trained.surrogate.variance_reduction(references)
+    return reduction(trained.transform.to_working(GRID[:, None]))
 
 
 def _components(posterior: sparing.Posterior) -> list[Array]:
@@ -226,8 +215,8 @@ def _components(posterior: sparing.Posterior) -> list[Array]:
     ]
 
 
-def _draw_surrogate(ax: Axes, gp: GaussianProcess, points: Array) -> None:
-    mean, sd = log_joint(gp, example_run(), GRID[:, None])
+def _draw_surrogate(ax: Axes, trained: TrainedSurrogate, points: Array) -> None:
+    mean, sd = trained.log_joint(GRID[:, None])
     ax.fill_between(
         GRID, mean - 2 * sd, mean + 2 * sd, color=BLUE, alpha=0.2, lw=0, label="two sds"
     )

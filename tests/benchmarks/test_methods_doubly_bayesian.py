@@ -9,8 +9,6 @@ from benchmarks.quadrature.doubly_bayesian_fit import candidates, extended
 from benchmarks.quadrature.process import condition_on
 from scipy.spatial.distance import cdist
 
-from sparing.surrogate.gaussian_process import append_point, posterior_covariance, predict
-
 GRID = np.linspace(-8.0, 8.0, 1201)[:, None]
 WEIGHTS = np.exp(-0.5 * GRID[:, 0] ** 2) / np.sqrt(2 * np.pi) * (GRID[1, 0] - GRID[0, 0])
 
@@ -42,8 +40,8 @@ def model():
 
 
 def test_the_mean_of_the_evidence(model):
-    l_mean, _ = predict(model.likelihood, GRID)
-    d_mean, _ = predict(model.correction, GRID)
+    l_mean, _ = model.likelihood.predict(GRID)
+    d_mean, _ = model.correction.predict(GRID)
     expected = (l_mean + (l_mean + GAMMA) * d_mean) @ WEIGHTS
     assert model.mean_evidence == pytest.approx(expected, rel=1e-6)
     log_evidence = model.evidence().log_evidence
@@ -54,19 +52,19 @@ def test_the_correction_is_what_the_processes_differ_by(model):
     inputs, differences = model.correction.training.inputs, model.correction.training.values
     np.testing.assert_array_equal(inputs[:22], model.likelihood.training.inputs)
     assert len(inputs) == 22 + 100
-    l_mean, _ = predict(model.likelihood, inputs)
-    t_mean, _ = predict(model.transformed, inputs)
+    l_mean, _ = model.likelihood.predict(inputs)
+    t_mean, _ = model.transformed.predict(inputs)
     expected = t_mean - np.log(np.maximum(l_mean, 0.0) / GAMMA + 1.0)
     np.testing.assert_allclose(differences, expected, atol=1e-9)
     np.testing.assert_allclose(differences[:22], 0.0, atol=0.02)  # both go through the points
-    np.testing.assert_allclose(predict(model.correction, inputs)[0], differences, atol=0.02)
+    np.testing.assert_allclose(model.correction.predict(inputs)[0], differences, atol=0.02)
 
 
 def test_the_variance_of_the_evidence(model):
     """int int (m_l + gamma) C_t (m_l + gamma)', and the part owed to the length scales."""
-    l_mean, _ = predict(model.likelihood, GRID)
+    l_mean, _ = model.likelihood.predict(GRID)
     factor = (l_mean + GAMMA) * WEIGHTS
-    spread = factor @ posterior_covariance(model.transformed, GRID, GRID)[0] @ factor
+    spread = factor @ model.transformed.covariance(GRID, GRID)[0] @ factor
     alone = replace(model, fit=replace(model.fit, scale_variances=None)).evidence()
     mean = np.exp(alone.log_evidence - model.log_scale)
     assert (alone.sd * mean) ** 2 == pytest.approx(spread, rel=1e-4)
@@ -74,7 +72,7 @@ def test_the_variance_of_the_evidence(model):
     def integral(theta):
         training = model.transformed.training
         gp = condition_on(transformed_prior(1), theta, training.inputs, training.values)
-        return factor @ predict(gp, GRID)[0]
+        return factor @ gp.predict(GRID)[0]
 
     step = np.array([1e-4, 0.0])
     theta = model.fit.transformed
@@ -88,7 +86,7 @@ def test_the_variance_of_the_evidence(model):
 def test_the_acquisition_is_the_variance_of_the_next_mean(marginalise_scales):
     model = model_of(marginalise_scales=marginalise_scales)
     queries = np.array([[-1.7], [0.2], [2.4]])
-    t_mean, t_variance = predict(model.transformed, queries)
+    t_mean, t_variance = model.transformed.predict(queries)
     if marginalise_scales:
         gradients = finite_length_gradients(model, queries)
         t_variance = t_variance + gradients**2 * model.fit.scale_variances[0]
@@ -96,7 +94,7 @@ def test_the_acquisition_is_the_variance_of_the_next_mean(marginalise_scales):
     weights = weights / weights.sum()
 
     def next_mean(z, likelihood):
-        gp = append_point(model.likelihood, z, likelihood)
+        gp = model.likelihood.append(z, likelihood)
         return replace(model, likelihood=gp).mean_evidence
 
     expected = []
@@ -113,7 +111,7 @@ def finite_length_gradients(model, z):
 
     def mean(theta):
         gp = condition_on(transformed_prior(1), theta, training.inputs, training.values)
-        return predict(gp, z)[0]
+        return gp.predict(z)[0]
 
     step = np.array([1e-5, 0.0])
     theta = model.fit.transformed

@@ -14,7 +14,7 @@ from scipy.optimize import check_grad
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from sparing.surrogate.gaussian_process import TrainingSet, predict
+from sparing.surrogate.training_set import TrainingSet
 
 NOISE_SD = 0.05
 
@@ -53,7 +53,7 @@ def test_predictions_agree_with_another_library(constant_mean):
     other.fit(z, values - mean_0)
     queries = np.random.default_rng(4).standard_normal((7, 2))
     expected, sd = other.predict(queries, return_std=True)
-    mean, variance = predict(condition_on(flat, theta, z, values), queries)
+    mean, variance = condition_on(flat, theta, z, values).predict(queries)
     np.testing.assert_allclose(mean, expected + mean_0, rtol=1e-8)
     np.testing.assert_allclose(variance, sd**2, rtol=1e-6, atol=1e-10)
 

@@ -9,8 +9,6 @@ from benchmarks.methods.bayesian_monte_carlo import integral
 from benchmarks.quadrature.process import LastFit, ScalePrior, condition_on
 from benchmarks.quadrature.warped import Moments, WarpedLikelihood, extended, fitted, warp
 
-from sparing.surrogate.gaussian_process import posterior_covariance, predict
-
 REFERENCE = json.loads((Path(__file__).parent / "emukit_reference/reference.json").read_text())
 
 
@@ -58,8 +56,8 @@ def test_moments_of_the_evidence_against_simulated_likelihoods(moments):
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     inside = weights > 1e-13
     grid, weights = nodes[inside, None], weights[inside] / weights.sum()
-    mean, _ = predict(model.gp, grid)
-    covariance = posterior_covariance(model.gp, grid, grid)[0]
+    mean, _ = model.gp.predict(grid)
+    covariance = model.gp.covariance(grid, grid)[0]
     generator = np.random.default_rng(0)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))

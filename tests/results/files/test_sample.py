@@ -9,20 +9,28 @@ import pytest
 
 import sparing
 from sparing.problem.warning_text import topic_of
-from sparing.results.files.result_writer import VERSION
+from sparing.results.files.result_reader import result_from_parts
+from sparing.results.files.result_writer import VERSION, result_to_parts
+from sparing.store.json_members import MalformedError
 
 SAMPLES = Path(__file__).parent / "sample"
+VERSIONS = range(1, VERSION + 1)
 
 
 def test_there_is_a_sample_of_every_version():
     names = {path.name for path in SAMPLES.glob("result-v*.sparing")}
-    assert names == {f"result-v{version}.sparing" for version in range(1, VERSION + 1)}
+    assert names == {f"result-v{version}.sparing" for version in VERSIONS}
 
 
-def test_version_1_reads_as_it_was_written():
-    """The numbers beside the file were taken from the result when it was saved."""
-    result = sparing.load(SAMPLES / "result-v1.sparing")
-    expected = json.loads((SAMPLES / "result-v1.json").read_text(encoding="utf-8"))
+def sample(version):
+    """The file's result, and the numbers that were taken from it when it was saved."""
+    path = SAMPLES / f"result-v{version}.sparing"
+    return sparing.load(path), json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_sample_reads_as_it_was_written(version):
+    result, expected = sample(version)
     exact = {
         "log_evidence": result.log_evidence,
         "elbo": result.elbo,
@@ -44,7 +52,6 @@ def test_version_1_reads_as_it_was_written():
         "warnings": list(result.warnings),
     }
     assert exact == {name: expected[name] for name in exact}
-    assert not any(topic_of(warning) for warning in result.warnings)  # it is older than topics
     # Computed, not stored: libraries may round differently.
     x = np.array(expected["points"])
     for actual, wanted in [
@@ -58,9 +65,46 @@ def test_version_1_reads_as_it_was_written():
         result.problem.log_joint(result.evaluations[0].x)
 
 
-def test_version_1_has_no_member_that_its_description_does_not_name():
+def test_version_1_is_older_than_topics_rules_and_the_surrogate():
+    result, _ = sample(1)
+    assert not any(topic_of(warning) for warning in result.warnings)
+    assert {entry.rule for entry in result.evaluations} == {""}
+    assert result.surrogate is None
+
+
+def test_version_2_has_topics_rules_strategies_and_the_surrogate():
+    result, expected = sample(2)
+    exact = {
+        "warning_topics": [topic_of(warning).name for warning in result.warnings],
+        "rules": [entry.rule for entry in result.evaluations],
+        "noise_sds": [entry.noise_sd for entry in result.evaluations],
+        "strategies": {
+            part: type(getattr(result.settings, part)).__name__ for part in expected["strategies"]
+        },
+        "surrogate_trained_on": list(result.surrogate.trained_on),
+        "surrogate_parameters": result.surrogate.surrogate.parameters.tolist(),
+    }
+    assert exact == {name: expected[name] for name in exact}
+    u = result.surrogate.transform.to_working(np.array(expected["points"]))
+    mean, variance = result.surrogate.surrogate.predict(u)
+    np.testing.assert_allclose(mean, expected["surrogate_mean"], rtol=1e-6)
+    np.testing.assert_allclose(variance, expected["surrogate_variance"], rtol=1e-3)
+
+
+def test_the_surrogate_knows_its_evaluations_however_a_processor_rounds():
+    arrays, metadata = result_to_parts(sample(2)[0])
+    values = arrays["surrogate.values"]
+    arrays["surrogate.values"] = np.nextafter(values, np.inf)
+    assert result_from_parts(arrays, metadata).surrogate is not None
+    arrays["surrogate.values"] = values + 1e-6
+    with pytest.raises(MalformedError, match="trained on other evaluations"):
+        result_from_parts(arrays, metadata)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_sample_has_no_member_that_its_description_does_not_name(version):
     description = (Path(__file__).parents[3] / "docs" / "result-file.md").read_text("utf-8")
-    with zipfile.ZipFile(SAMPLES / "result-v1.sparing") as archive:
+    with zipfile.ZipFile(SAMPLES / f"result-v{version}.sparing") as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
     missing = [name for name in names if f"`{name}`" not in description]
     assert not missing

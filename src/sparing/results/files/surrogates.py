@@ -23,6 +23,9 @@ from sparing.surrogate.training_data import training_set
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import TrainedSurrogate
 
+# Training values this close are the same values: far below any difference between two evaluations.
+RECOGNISED = 1e-9
+
 
 def write_surrogate(
     trained: TrainedSurrogate, posteriors: PosteriorWriter
@@ -48,7 +51,9 @@ def read_surrogate(
     transform = posteriors.transforms[members.index("transform", len(posteriors.transforms))]
     trained_on = tuple(arrays.indices("surrogate.trained_on", None, len(evaluations)))
     training = training_set([evaluations[i] for i in trained_on], transform, settings.depths)
-    same = np.array_equal(training.values, arrays.floats("surrogate.values", None))
+    # Another processor may round logarithms of the transform in another way.
+    values = arrays.floats("surrogate.values", training.n_points)
+    same = np.allclose(training.values, values, rtol=RECOGNISED, atol=RECOGNISED)
     require(same, "its surrogate was trained on other evaluations than those that are here")
     parameters = arrays.floats("surrogate.parameters", None, None)
     with one_blas_thread():  # as in the run: more threads could round differently

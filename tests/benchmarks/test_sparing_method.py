@@ -1,0 +1,47 @@
+"""The variants of the ablation table: what each takes back, and nothing else."""
+
+from dataclasses import fields
+
+import pytest
+from benchmarks.methods.sparing_method import VARIANTS
+
+import sparing
+
+PARTS = {
+    "sparing": set(),
+    "sparing-no-whitening": {"coordinates"},
+    "sparing-no-compression": {"depths"},
+    "sparing-no-final-fit": {"final_fit"},
+    "sparing-no-correction": {"evidence"},
+    "sparing-no-posterior-test": {"accuracy"},
+    "sparing-paper-warm-up": {"warm_up"},
+    "sparing-paper-acquisition": {"rules", "warm_up"},
+    "sparing-paper-surrogate": {"surrogate"},
+    "sparing-paper-variational": {"variational"},
+    "sparing-paper-design": {"initial_design"},
+}
+
+
+def different(one, other):
+    names = [field.name for field in fields(one)]
+    return {name for name in names if getattr(one, name) != getattr(other, name)}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_variant_takes_back_one_idea(name):
+    assert different(VARIANTS[name](sparing), sparing.Settings()) == PARTS[name]
+
+
+def test_the_papers_own_variants():
+    paper = sparing.Settings.paper()
+    assert VARIANTS["sparing-paper"](sparing) == paper
+    assert different(VARIANTS["sparing-paper-u"](sparing), paper) == {"rules", "warm_up"}
+    assert different(VARIANTS["sparing-paper-guided"](sparing), paper) == {
+        "surrogate",
+        "variational",
+    }
+    assert set(VARIANTS) - set(PARTS) == {
+        "sparing-paper",
+        "sparing-paper-u",
+        "sparing-paper-guided",
+    }
