@@ -37,6 +37,7 @@ from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
+ROUNDING = 1e-9  # of training values: far below any difference between two evaluations
 LARGEST_FILE = 2**30  # bytes, far beyond any run; what is larger is not read into memory
 
 
@@ -80,7 +81,7 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
     surrogate = None
     if metadata.get("surrogate") is not None:  # version 1 did not keep it
         kept = Members(members.object("surrogate"))
-        surrogate = read_surrogate(named, kept, posteriors, evaluations, settings)
+        surrogate = read_surrogate(named, kept, posteriors, evaluations, settings, ROUNDING)
     return Result(
         problem=problem,
         posterior=posterior,
