@@ -202,7 +202,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
         self.page = page
 
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
+    def handle_error(self, request: object, client_address: object) -> None:
         """A browser that went away while it was answered is no news."""
         logger.debug("request of %s failed", client_address, exc_info=True)
 
