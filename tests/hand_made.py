@@ -63,4 +63,5 @@ def make_result(
         stop_reason=stable if converged else sparing.StopReason.BUDGET,
         evaluations=(sparing.Evaluation(0, None, x, Outcome(-1.0, sparing.Status.OK, 0.1)),),
         seed=seed,
+        surrogate=None,
     )

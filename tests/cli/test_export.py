@@ -60,7 +60,8 @@ def test_a_result_file_with_awkward_names_and_values(sparing_command, result, tm
     problem = sparing.Problem(lambda x: 0.0, -2.0, 2.0, names=["status"])
     posterior = replace(result.posterior, names=("status",))
     path = tmp_path / "odd.sparing"
-    replace(result, problem=problem, posterior=posterior, evaluations=(entry,)).save(path)
+    odd = {"problem": problem, "posterior": posterior, "evaluations": (entry,)}
+    replace(result, **odd, surrogate=None).save(path)
     files = tmp_path / "evaluations.csv", tmp_path / "summary.json"
     answer = sparing_command("export", path, "--evaluations", files[0], "--summary", files[1])
     assert answer.out == f"evaluations: {files[0]}\nsummary: {files[1]}\n"

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
+from tests.variational.gradients import empty_gradient
 from tests.variational.support import finite_difference, random_gp, random_mixture
 
 from sparing.kernels import expected_log_joint as joint_kernels
 from sparing.kernels import mixture as mixture_kernels
 from sparing.kernels import variational as variational_kernels
-from sparing.variational.elbo import kernel_arrays
-from sparing.variational.entropy import empty_gradient
-from sparing.variational.objective import Objective
+from sparing.variational.objective import NoPenalties, Objective, SoftPenalties
 from sparing.variational.parameterisation import to_parameters
-from sparing.variational.settings import VariationalSettings
 
 SIZES = [(1, 1), (1, 4), (3, 1), (5, 3), (12, 6)]  # (K, D)
 
@@ -59,7 +57,7 @@ def test_log_density(n_components, dimension, n_points):
 @pytest.mark.parametrize(("n_components", "dimension"), SIZES)
 def test_component_integrals(n_components, dimension):
     mixture, gp = random_mixture(n_components, dimension, 3), random_gp(20, dimension, 3, 4)
-    value = joint_kernels.component_integrals(*mixture.arrays[1:], *kernel_arrays(gp))
+    value = joint_kernels.component_integrals(*mixture.arrays[1:], *gp.expansion.arrays)
     np.testing.assert_allclose(value, reference_integrals(mixture, gp), rtol=1e-9, atol=1e-9)
 
 
@@ -68,7 +66,7 @@ def test_gradient_kernel_returns_the_same_integrals(n_components, dimension):
     mixture, gp = random_mixture(n_components, dimension, 3), random_gp(20, dimension, 3, 4)
     gradient = empty_gradient(mixture)
     value = joint_kernels.expected_log_joint_and_gradient(
-        *mixture.arrays, *kernel_arrays(gp), *gradient
+        *mixture.arrays, *gp.expansion.arrays, *gradient
     )
     integrals = reference_integrals(mixture, gp).mean(axis=0)
     np.testing.assert_allclose(gradient[3], integrals, rtol=1e-9, atol=1e-9)
@@ -137,8 +135,8 @@ def test_entropy_lower_bound(n_components, dimension):
 
 def penalised_objective(dimension, seed):
     """Bounds tight enough that a random mixture violates all four kinds."""
-    settings = VariationalSettings(box_margin=-0.3, smallest_sd=0.1, largest_sd=0.2)
-    return Objective.create(random_gp(10, dimension, 1, seed), settings)
+    penalties = SoftPenalties(box_margin=-0.3, smallest_sd=0.1, largest_sd=0.2)
+    return Objective.create(random_gp(10, dimension, 1, seed), penalties)
 
 
 def test_penalty_gradient():
@@ -164,7 +162,7 @@ def test_penalty_gradient():
 
 def test_no_penalty_inside_the_bounds():
     gp = random_gp(10, 2, 1, 3)
-    objective = Objective.create(gp, VariationalSettings(weight_pressure=0.0))
+    objective = Objective.create(gp, SoftPenalties(weight_pressure=0.0))
     mixture = random_mixture(2, 2, 4)
     centre = gp.training.inputs.mean(axis=0)
     inside = type(mixture)(mixture.weights, centre + 0 * mixture.means, [0.1, 0.2], [1.0, 1.0])
@@ -188,19 +186,19 @@ def run_optimiser(objective, phi, n_components, n_steps, **changes):
     pool = np.random.default_rng(0).normal(size=4000)
     first = np.random.default_rng(1).integers(0, 1000, n_steps)
     return variational_kernels.maximise_objective(
-        phi, n_components, objective.inputs, objective.alpha, objective.hyperparameters, pool,
-        first, 20, 10, objective.bounds, objective.penalties, learning, 20, optimise_weights,
+        phi, n_components, *objective.expansion.arrays, pool, first, 20, 10,
+        objective.bounds, objective.penalties, learning, 20, optimise_weights,
     )  # fmt: skip
 
 
 def test_optimiser_stops_at_the_step_limit_without_tolerances():
-    objective = Objective.create(random_gp(10, 2, 2, 5), VariationalSettings())
+    objective = Objective.create(random_gp(10, 2, 2, 5), SoftPenalties())
     phi = to_parameters(random_mixture(3, 2, 6))
     assert run_optimiser(objective, phi, 3, 100) == (variational_kernels.STOPPED_AT_LIMIT, 100)
 
 
 def test_optimiser_stops_by_value_and_by_parameters():
-    objective = Objective.create(random_gp(10, 2, 2, 5), VariationalSettings())
+    objective = Objective.create(random_gp(10, 2, 2, 5), SoftPenalties())
     phi = to_parameters(random_mixture(3, 2, 6))
     status, steps = run_optimiser(objective, phi, 3, 5000, value_tolerance=1e-2)
     assert status == variational_kernels.STOPPED_BY_VALUE
@@ -212,14 +210,14 @@ def test_optimiser_stops_by_value_and_by_parameters():
 
 def test_noise_does_not_stop_the_optimiser():
     # The tolerance is far below the noise of 200 steps, whatever their slope happens to be.
-    objective = Objective.create(random_gp(10, 2, 2, 5), VariationalSettings())
+    objective = Objective.create(random_gp(10, 2, 2, 5), SoftPenalties())
     phi = to_parameters(random_mixture(3, 2, 6))
     status, _ = run_optimiser(objective, phi, 3, 200, value_tolerance=1e-4)
     assert status == variational_kernels.STOPPED_AT_LIMIT
 
 
 def test_optimiser_leaves_equal_weights_alone():
-    objective = Objective.create(random_gp(10, 2, 2, 5), VariationalSettings())
+    objective = Objective.create(random_gp(10, 2, 2, 5), SoftPenalties())
     phi = to_parameters(random_mixture(3, 2, 6))
     phi[-3:] = 0.0
     run_optimiser(objective, phi, 3, 60, optimise_weights=0)
@@ -229,8 +227,8 @@ def test_optimiser_leaves_equal_weights_alone():
 
 
 def test_optimiser_returns_the_start_where_nothing_is_finite():
-    objective = Objective.create(random_gp(10, 2, 2, 5), VariationalSettings())
-    objective.alpha[0, 0] = np.nan
+    objective = Objective.create(random_gp(10, 2, 2, 5), SoftPenalties())
+    objective.expansion.coefficients[0, 0] = np.nan
     phi = to_parameters(random_mixture(3, 2, 6))
     start = phi.copy()
     status, steps = run_optimiser(objective, phi, 3, 60)
@@ -240,7 +238,7 @@ def test_optimiser_returns_the_start_where_nothing_is_finite():
 
 def test_optimiser_takes_back_steps_into_overflow():
     # An absurd rate drives log σ beyond exp's range within a few steps.
-    objective = Objective.create(random_gp(10, 2, 2, 5), VariationalSettings.paper())
+    objective = Objective.create(random_gp(10, 2, 2, 5), NoPenalties())
     phi = to_parameters(random_mixture(3, 2, 6))
     run_optimiser(objective, phi, 3, 400, rate_min=400.0, rate_max=400.0)
     assert np.isfinite(phi).all()

@@ -90,8 +90,9 @@ SCRIPT = """
     from sparing.integrations.columns import outcome_columns
     from sparing.problem.evaluations import Evaluation, Status
     from sparing.results.files.evaluations import read_evaluations, write_evaluations
-    from sparing.results.files.parts import Parts
+    from sparing.results.files.named_arrays import NamedArrays
     from sparing.store.journal_lines import decode_line, encode_line
+    from sparing.store.json_members import Members
 
     plain = Outcome(-1.5, Status.OK, 0.5)
     cause = FailureKind.WORKER_DIED
@@ -117,11 +118,11 @@ SCRIPT = """
     # The table of a result file.
     arrays, lists = write_evaluations([old, new], 2)
     lists = through_json(lists)
-    read = read_evaluations(Parts(arrays, lists), 2)
+    read = read_evaluations(NamedArrays(arrays), Members(lists), 2)
     assert repr([entry.outcome for entry in read]) == repr([plain, rich])
     arrays = {name: a for name, a in arrays.items() if name.split(".")[1] not in added}
     lists = {name: a for name, a in lists.items() if name not in added}
-    read = read_evaluations(Parts(arrays, lists), 2)
+    read = read_evaluations(NamedArrays(arrays), Members(lists), 2)
     assert repr([entry.outcome for entry in read]) == repr([plain, plain])
 
     # What other programs are given.

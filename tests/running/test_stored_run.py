@@ -21,6 +21,7 @@ from sparing.running.stored_run import (
 )
 from sparing.store import RunDirectory
 from sparing.store.run_group import open_group
+from sparing.strategies import LastFit
 
 
 def log_likelihood(x):
@@ -64,7 +65,7 @@ def assert_same_result(found, expected):
 
 def test_the_result_comes_back_to_the_last_bit_and_nothing_changes(tmp_path):
     # 17 evaluations: the last iteration has fewer points than usual.
-    settings = dataclasses.replace(sparing.Settings(), final_fit=None)
+    settings = dataclasses.replace(sparing.Settings(), final_fit=LastFit())
     result = run(tmp_path, x0=[1.0, 0.0], tolerance=0.3, tag="data", settings=settings)
     before = contents(tmp_path)
     found = load_run(tmp_path)

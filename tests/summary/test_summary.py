@@ -294,9 +294,7 @@ def test_each_warning_of_a_run_has_the_topic_of_the_check_that_sees_the_same():
         replace(result.evidence, pareto_k=2.0),
     )
     state = initial_state(result.posterior.transform, np.empty((0, 3)))
-    warnings = warnings_for_the_user(
-        solution, state, result.evaluations, StopReason.BUDGET, result.settings
-    )
+    warnings = warnings_for_the_user(solution, state, result.evaluations, StopReason.BUDGET)
     topics = [SEEN_BY[warning.topic] for warning in warnings]
     expected = [Topic.CONVERGENCE, Topic.SEARCH, Topic.BOX, Topic.FAILURES, Topic.WEIGHTS]
     assert topics == expected

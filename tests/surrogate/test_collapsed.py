@@ -8,11 +8,8 @@ from tests.surrogate.support import HARD, dense_covariance, training_set
 
 from sparing.surrogate import collapsed
 from sparing.surrogate.collapsed import COEFFICIENT_RANGES, CollapsedPosterior
-from sparing.surrogate.hyperparameters import (
-    HyperparameterPrior,
-    SurrogateSettings,
-    empirical_bayes_prior,
-)
+from sparing.surrogate.empirical_prior import EmpiricalPrior
+from sparing.surrogate.hyperparameters import HyperparameterPrior
 from sparing.surrogate.layout import Layout
 from sparing.surrogate.training_set import TrainingSet
 
@@ -25,7 +22,7 @@ def shifted(training, noise_variance=0.0):
 
 def wide_prior(training):
     """Bounds that the mean function does not meet, informative for theta."""
-    prior = empirical_bayes_prior(training, np.ones(training.dimension), SurrogateSettings())
+    prior = EmpiricalPrior().of(training)
     layout = Layout(training.dimension)
     lower, upper = prior.lower.copy(), prior.upper.copy()
     upper[layout.mean_maximum] += 1e3
@@ -122,7 +119,7 @@ def bounded_reference(training, prior, theta):
 def active_cases():
     """A maximum held down, a mean function that cannot open upwards, and both."""
     peaked, hollow = shifted(training_set(2, 20)), shifted(HARD["a hollow"])
-    default = empirical_bayes_prior(hollow, np.ones(2), SurrogateSettings())
+    default = EmpiricalPrior().of(hollow)
     return {
         "low": (peaked, low_prior(peaked)),
         "hollow": (hollow, default),
@@ -261,7 +258,7 @@ def test_draws_repeat_and_leave_what_was_found_alone():
 @pytest.mark.parametrize("case", HARD)
 def test_hard_data_gives_finite_values_gradients_and_draws(case):
     training = shifted(HARD[case])
-    prior = empirical_bayes_prior(training, np.ones(2), SurrogateSettings())
+    prior = EmpiricalPrior().of(training)
     posterior = CollapsedPosterior(training, prior)
     corners = prior.leading(4)
     for theta in (corners.location, corners.lower, corners.upper):

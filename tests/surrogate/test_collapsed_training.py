@@ -12,21 +12,36 @@ from tests.surrogate.support import HARD, dense_log_likelihood, training_set
 
 from sparing.surrogate import collapsed_training
 from sparing.surrogate.collapsed import COEFFICIENT_RANGES, CollapsedPosterior
-from sparing.surrogate.gaussian_process import condition, predict
-from sparing.surrogate.hyperparameters import (
-    HyperparameterPrior,
-    SurrogateSettings,
-    empirical_bayes_prior,
-)
+from sparing.surrogate.collapsed_training import Collapsed
+from sparing.surrogate.empirical_prior import EmpiricalPrior
+from sparing.surrogate.gaussian_process import condition
+from sparing.surrogate.hyperparameters import HyperparameterPrior
 from sparing.surrogate.layout import Layout
-from sparing.surrogate.map_then_slice.training import train
 from sparing.surrogate.training_set import TrainingSet
 
-SETTINGS = SurrogateSettings()
+SETTINGS = Collapsed()
 
 
-def prior_of(training, settings=SETTINGS):
-    return empirical_bayes_prior(training, np.ones(training.dimension), settings)
+@dataclasses.dataclass(frozen=True)
+class GivenPrior(EmpiricalPrior):
+    """A prior that does not depend on the data."""
+
+    given: HyperparameterPrior | None = None
+
+    def of(self, training):
+        assert self.given is not None
+        return self.given
+
+
+def prior_of(training, settings=SETTINGS.prior):
+    return settings.of(training)
+
+
+def train(training, prior, settings, n_samples, generator, previous=None):
+    """Samples of psi, (S, 3D + 3), under the given prior; previous: earlier samples."""
+    strategy = dataclasses.replace(settings, prior=GivenPrior(given=prior))
+    earlier = None if previous is None else condition(training, previous)
+    return strategy.train(training, n_samples, generator, earlier).parameters
 
 
 def with_bounds(prior, **bounds):
@@ -98,7 +113,7 @@ def test_samples_follow_the_posterior():
     noise = 0.3 * np.random.default_rng(5).normal(size=12)
     training = TrainingSet(clean.inputs, clean.values + noise)
     prior = with_bounds(
-        loose(prior_of(training, dataclasses.replace(SETTINGS, noise_sd_location=0.3))),
+        loose(prior_of(training, EmpiricalPrior(noise_sd_location=0.3))),
         lower={0: -2.0, 1: -3.0, 2: -4.0},
         upper={0: 2.0, 1: 3.0, 2: 1.0},
     )
@@ -210,18 +225,21 @@ def test_an_offset_of_the_values_moves_only_the_mean_maximum(offset, n_samples):
     np.testing.assert_allclose(other - one, expected, atol=1e-4)
 
 
-def test_earlier_samples_are_a_start():
+def test_earlier_samples_are_a_start(monkeypatch):
     """One evaluation per ascent, no random start: what is found was in the earlier samples."""
     training = training_set(3, 40)
     prior = prior_of(training)
     (good,) = train(training, prior, SETTINGS, None, np.random.default_rng(0))
     settings = dataclasses.replace(SETTINGS, n_random_starts=0)
+    monkeypatch.setattr(collapsed_training, "MAX_EVALUATIONS", 1)
+    (alone,) = train(training, prior, settings, None, np.random.default_rng(0))
     again = train(training, prior, settings, None, np.random.default_rng(0), good[None, :])
     np.testing.assert_allclose(again[0], good, atol=0.05)
     top = training.values.max()
     shifted = TrainingSet(training.inputs, training.values - top)
     posterior = CollapsedPosterior(shifted, prior.shifted(top))
     assert posterior.at(again[0, :5]).value >= posterior.at(good[:5]).value - 1e-6
+    assert posterior.at(alone[:5]).value < posterior.at(good[:5]).value - 1.0
 
 
 def test_same_seed_same_samples():
@@ -243,7 +261,7 @@ def test_hard_data_is_survived(case, n_samples):
     assert np.isfinite(samples).all()
     slack = 1e-9 * np.maximum(np.abs(prior.lower), np.abs(prior.upper))  # the offset's rounding
     assert ((samples >= prior.lower - slack) & (samples <= prior.upper + slack)).all()
-    mean, variance = predict(condition(training, samples), training.inputs)
+    mean, variance = condition(training, samples).predict(training.inputs)
     assert np.isfinite(mean).all()
     assert np.isfinite(variance).all()
 
@@ -280,7 +298,7 @@ def test_noise_is_called_noise(noise_sd, trapped):
     (best,) = train(training, prior, SETTINGS, None, np.random.default_rng(0), previous)
     assert 0.7 * noise_sd < np.exp(best[3]) < 1.3 * noise_sd
     between = estimates(200, 0.0, seed=1).inputs
-    _, variance = predict(condition(training, best[None, :]), between)
+    _, variance = condition(training, best[None, :]).predict(between)
     assert np.median(variance) < 0.3 * noise_sd**2  # of a short kernel: all of it
 
 
@@ -289,3 +307,40 @@ def test_no_noise_is_seen_where_there_is_none(n):
     training = estimates(n, 0.0)
     (best,) = train(training, prior_of(training), SETTINGS, None, np.random.default_rng(0))
     assert np.exp(best[3]) < 0.01
+
+
+def test_the_prior_is_that_of_the_data():
+    training = training_set(2, 25)
+    found = SETTINGS.train(training, 3, np.random.default_rng(0)).parameters
+    expected = train(training, SETTINGS.prior.of(training), SETTINGS, 3, np.random.default_rng(0))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_score_is_the_largest_collapsed_posterior_among_the_samples():
+    """Against the dense formula, whose constant cancels between two sets of samples."""
+    training = training_set(2, 25)
+    prior = loose(prior_of(training))
+    strategy = Collapsed(GivenPrior(given=prior))
+    generator = np.random.default_rng(6)
+    psi = prior.location + 0.3 * generator.normal(size=(4, 9))
+    psi[:, 2] = generator.uniform(-1.0, 1.0, 4)  # its prior is flat
+    dense = dense_log_likelihoods(training, psi[:, :4])
+    dense += [prior.leading(4).log_density(row[:4]) for row in psi]
+    score = [strategy.score(condition(training, psi[rows])) for rows in (slice(2), slice(2, 4))]
+    expected = np.max(dense[:2]) - np.max(dense[2:])
+    assert score[0] - score[1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_conditioning_on_what_was_found_gives_the_same_process():
+    trained = SETTINGS.train(training_set(2, 15), 3, np.random.default_rng(0))
+    again = SETTINGS.condition(trained.training, trained.parameters)
+    queries = np.random.default_rng(5).normal(size=(6, 2))
+    np.testing.assert_array_equal(again.predict(queries), trained.predict(queries))
+
+
+def test_bad_settings_are_errors():
+    for name in ("n_ascents", "n_weighted_candidates"):
+        with pytest.raises(ValueError, match=f"{name} must be positive"):
+            Collapsed(**{name: 0})
+    with pytest.raises(ValueError, match="n_random_starts must not be negative"):
+        Collapsed(n_random_starts=-1)

@@ -8,13 +8,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sparing.surrogate import gaussian_process as module
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
-    append_point,
     condition,
     log_marginal_likelihood,
     log_marginal_likelihood_and_gradient,
-    posterior_covariance,
-    predict,
-    predict_each,
 )
 from sparing.surrogate.layout import Hyperparameters
 from sparing.surrogate.mean import negative_quadratic_mean
@@ -36,7 +32,7 @@ def problem(dimension: int, n: int, n_samples: int = 1, *, noisy: bool = False, 
 def scikit_learn(training: TrainingSet, psi: np.ndarray):
     """The same process there: zero mean, so the quadratic is subtracted outside."""
     sample = Hyperparameters.from_vector(psi)
-    kernel = ConstantKernel(sample.output_scale**2, "fixed") * RBF(sample.lengths, "fixed")
+    kernel = ConstantKernel(sample.output_scale**2, "fixed") * RBF(sample.length_scales, "fixed")
     regressor = GaussianProcessRegressor(
         kernel, alpha=sample.noise_sd**2 + training.noise_variance, optimizer=None
     )
@@ -63,7 +59,7 @@ def test_likelihood_agrees_with_scikit_learn(dimension, n, noisy):
 def test_prediction_agrees_with_scikit_learn(dimension, n, noisy):
     training, hyperparameters = problem(dimension, n, 3, noisy=noisy)
     queries = np.random.default_rng(1).normal(size=(25, dimension))
-    means, variances = predict_each(condition(training, hyperparameters), queries)
+    means, variances = condition(training, hyperparameters).predict_each(queries)
     for psi, mean, variance in zip(hyperparameters, means, variances, strict=True):
         regressor, sample = scikit_learn(training, psi)
         expected, covariance = regressor.predict(queries, return_cov=True)
@@ -91,10 +87,10 @@ def test_many_queries_and_few_give_the_same_prediction(monkeypatch):
     training, hyperparameters = problem(3, 40, 2)
     gp = condition(training, hyperparameters)
     queries = np.random.default_rng(2).normal(size=(70, 3))
-    inverted = predict_each(gp, queries)
+    inverted = gp.predict_each(queries)
     monkeypatch.setattr(module, "QUERIES_PER_POINT_TO_INVERT", np.inf)
     monkeypatch.setattr(module, "BLOCK_ENTRIES", 40 * 16)
-    solved = predict_each(gp, queries)
+    solved = gp.predict_each(queries)
     np.testing.assert_allclose(inverted, solved, rtol=1e-9, atol=1e-9)
 
 
@@ -102,13 +98,13 @@ def test_marginal_prediction_follows_equation_10():
     training, hyperparameters = problem(2, 15, 4)
     gp = condition(training, hyperparameters)
     queries = np.random.default_rng(3).normal(size=(6, 2))
-    means, variances = predict_each(gp, queries)
-    mean, variance = predict(gp, queries)
+    means, variances = gp.predict_each(queries)
+    mean, variance = gp.predict(queries)
     np.testing.assert_allclose(mean, means.sum(axis=0) / 4)
     spread = ((means - mean) ** 2).sum(axis=0) / 3
     np.testing.assert_allclose(variance, variances.sum(axis=0) / 4 + spread)
     single = condition(training, hyperparameters[:1])
-    np.testing.assert_array_equal(predict(single, queries), [means[0], variances[0]])
+    np.testing.assert_array_equal(single.predict(queries), [means[0], variances[0]])
 
 
 def test_a_subset_of_samples_is_the_process_conditioned_with_them():
@@ -118,7 +114,7 @@ def test_a_subset_of_samples_is_the_process_conditioned_with_them():
     expected = condition(training, hyperparameters[kept])
     assert part.n_samples == 2
     queries = np.random.default_rng(3).normal(size=(6, 2))
-    np.testing.assert_array_equal(predict_each(part, queries), predict_each(expected, queries))
+    np.testing.assert_array_equal(part.predict_each(queries), expected.predict_each(queries))
     np.testing.assert_array_equal(part.jitter, expected.jitter)
 
 
@@ -127,7 +123,7 @@ def test_posterior_covariance():
     gp = condition(training, hyperparameters)
     generator = np.random.default_rng(4)
     a, b = generator.normal(size=(5, 2)), generator.normal(size=(3, 2))
-    covariance = posterior_covariance(gp, a, b)
+    covariance = gp.covariance(a, b)
     assert covariance.shape == (2, 5, 3)
     for s, psi in enumerate(hyperparameters):
         regressor, _ = scikit_learn(training, psi)
@@ -144,7 +140,9 @@ def test_the_factor_is_what_it_says(noisy):
     np.testing.assert_array_equal(gp.jitter, 0.0)
     for s in range(2):
         sample = gp.sample(s)
-        squared = (((training.inputs[:, None] - training.inputs) / sample.lengths) ** 2).sum(-1)
+        squared = (((training.inputs[:, None] - training.inputs) / sample.length_scales) ** 2).sum(
+            -1
+        )
         matrix = sample.output_scale**2 * np.exp(-0.5 * squared)
         matrix += np.diag(sample.noise_sd**2 + training.noise_variance)
         np.testing.assert_allclose(gp.cholesky[s] @ gp.cholesky[s].T, matrix, rtol=1e-9)
@@ -159,13 +157,13 @@ def test_appending_points_agrees_with_conditioning(noise_variance):
     generator = np.random.default_rng(6)
     for _ in range(5):
         x, y = generator.normal(size=3), float(generator.normal(-20.0))
-        gp = append_point(gp, x, y, noise_variance)
+        gp = gp.append(x, y, noise_variance)
         training = training.with_point(x, y, noise_variance)
     fresh = condition(training, hyperparameters)
     np.testing.assert_allclose(gp.cholesky, fresh.cholesky, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(gp.alpha, fresh.alpha, rtol=1e-8, atol=1e-8)
     queries = generator.normal(size=(10, 3))
-    np.testing.assert_allclose(predict(gp, queries), predict(fresh, queries), rtol=1e-8)
+    np.testing.assert_allclose(gp.predict(queries), fresh.predict(queries), rtol=1e-8)
 
 
 def test_appending_a_duplicate_without_noise_falls_back_to_jitter():
@@ -173,9 +171,9 @@ def test_appending_a_duplicate_without_noise_falls_back_to_jitter():
     hyperparameters[:, 3] = np.log(1e-12)
     gp = condition(training, hyperparameters)
     assert gp.jitter[0] == 0.0
-    longer = append_point(gp, training.inputs[3], training.values[3])
+    longer = gp.append(training.inputs[3], training.values[3])
     assert longer.jitter[0] > 0.0
-    np.testing.assert_allclose(predict(longer, training.inputs)[0], training.values, rtol=1e-6)
+    np.testing.assert_allclose(longer.predict(training.inputs)[0], training.values, rtol=1e-6)
 
 
 def stretch(training: TrainingSet, factor: float, offset: float) -> TrainingSet:
@@ -207,7 +205,7 @@ def test_hard_data_gives_finite_answers(case):
         psi[index] = value
     gp = condition(training, psi)
     queries = np.vstack([training.inputs, [[0.1, 0.1], [1e3, -1e3]]])
-    mean, variance = predict(gp, queries)
+    mean, variance = gp.predict(queries)
     assert np.isfinite(mean).all()
     assert np.isfinite(variance).all()
     assert (variance >= 0.0).all()
@@ -215,7 +213,7 @@ def test_hard_data_gives_finite_answers(case):
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
     for point in (training.inputs[0], np.array([0.1, 0.1])):
-        assert np.isfinite(append_point(gp, point, float(training.values[0])).alpha).all()
+        assert np.isfinite(gp.append(point, float(training.values[0])).alpha).all()
 
 
 @pytest.mark.parametrize(
@@ -245,6 +243,61 @@ def test_bad_arguments_are_errors():
         condition(training, hyperparameters)
     gp = condition(*problem(2, 5))
     with pytest.raises(ValueError, match=r"\(m, 2\)"):
-        predict(gp, np.zeros((4, 3)))
+        gp.predict(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="values must be finite"):
-        append_point(gp, np.zeros(2), np.nan)
+        gp.append(np.zeros(2), np.nan)
+
+
+@pytest.mark.parametrize("n_samples", [1, 3])
+def test_variance_reduction_is_the_drop_after_really_adding_the_point(n_samples):
+    training, hyperparameters = problem(2, 12, n_samples)
+    gp = condition(training, hyperparameters)
+    references, points = np.random.default_rng(3).normal(size=(2, 15, 2))
+    _, before = gp.predict_each(references)
+    drops = gp.variance_reduction(references)(points)
+    for x, drop in zip(points[:6], drops[:6], strict=True):
+        enlarged = condition(training.with_point(x, 123.0), hyperparameters)
+        _, after = enlarged.predict_each(references)
+        assert drop == pytest.approx(np.mean(before - after), rel=1e-5)
+
+
+def test_variance_reduction_counts_on_the_typical_noise_of_a_value():
+    training, hyperparameters = problem(2, 12, noisy=True)
+    noisy = TrainingSet(
+        training.inputs, training.values, training.noise_variance, typical_noise_variance=0.25
+    )
+    references, points = np.random.default_rng(3).normal(size=(2, 15, 2))
+    gp = condition(noisy, hyperparameters)
+    _, before = gp.predict_each(references)
+    drop = gp.variance_reduction(references)(points[:1])[0]
+    enlarged = condition(noisy.with_point(points[0], 123.0, 0.25), hyperparameters)
+    _, after = enlarged.predict_each(references)
+    assert drop == pytest.approx(np.mean(before - after), rel=1e-5)
+
+
+def test_variance_reduction_of_several_samples_is_their_average():
+    gp = condition(*problem(2, 12, 3))
+    references, points = np.random.default_rng(3).normal(size=(2, 15, 2))
+    together = gp.variance_reduction(references)(points)
+    each = [gp.subset(np.array([s])).variance_reduction(references)(points) for s in range(3)]
+    np.testing.assert_allclose(together, np.mean(each, axis=0), rtol=1e-10)
+
+
+def test_a_known_point_teaches_nothing():
+    training, hyperparameters = problem(2, 12, 3)
+    hyperparameters[:, 3] = np.log(1e-3)
+    reduction = condition(training, hyperparameters).variance_reduction(
+        np.random.default_rng(3).normal(size=(15, 2))
+    )
+    points = np.random.default_rng(2).normal(size=(20, 2))
+    assert np.max(reduction(training.inputs)) < np.exp(-5.0) * np.max(reduction(points))
+
+
+def test_properties_are_averages_over_samples():
+    training, hyperparameters = problem(2, 12, 3)
+    gp = condition(training, hyperparameters)
+    assert (gp.n_samples, gp.dimension) == (3, 2)
+    np.testing.assert_array_equal(gp.parameters, hyperparameters)
+    assert gp.noise_variance == pytest.approx(np.mean(np.exp(hyperparameters[:, 3]) ** 2))
+    lengths = np.exp(hyperparameters[:, :2])
+    np.testing.assert_allclose(gp.length_scales, np.prod(lengths, axis=0) ** (1 / 3))

@@ -8,7 +8,8 @@ from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.training_data import (
     OUTSIDE_DEPTH,
-    DeepValues,
+    CompressedDepths,
+    MeasuredValues,
     compressed,
     confirmed_outside,
     joining_values,
@@ -53,7 +54,7 @@ def test_failed_evaluations_do_not_train():
     point = np.array([0.5, 0.0])
     log.append(Evaluation(2, None, point, Outcome(np.nan, Status.FAILED, 0.0, "boom")))
     log.append(Evaluation(3, None, point, Outcome(-np.inf, Status.OUT_OF_SUPPORT, 0.0)))
-    assert len(training_set(log.usable(), TRANSFORM, None).values) == 2
+    assert len(training_set(log.usable(), TRANSFORM, MeasuredValues()).values) == 2
     assert len(log.unusable()) == 2
 
 
@@ -68,18 +69,21 @@ def test_depth_is_compressed_beyond_the_limit_smoothly_and_in_order():
 
 
 def test_the_limit_follows_the_bulk_of_the_points():
-    deep = DeepValues(depth_per_dimension=10.0, fraction_kept=0.5)
-    assert deep.limit(np.array([0.0, -1.0, -2.0, -5000.0]), 2) == 20.0
+    deep = CompressedDepths(depth_per_dimension=10.0, fraction_kept=0.5)
+    assert deep.applied(np.array([0.0, -1.0, -2.0, -5000.0]), 2)[2] == 20.0
     on_the_way_up = -np.array([0.0, 300.0, 500.0, 800.0, 5000.0])
-    assert deep.limit(on_the_way_up, 2) == 500.0
+    assert deep.applied(on_the_way_up, 2)[2] == 500.0
 
 
 def test_only_compressed_points_are_noisy():
-    deep = DeepValues(slope=0.05)
-    np.testing.assert_allclose(
-        deep.noise_variance(np.array([0.0, 20.0, 120.0]), 20.0), [0.0, 0.0, 25.0]
+    depths = np.array([0.0, 5.0, 20.0, 20.0 * np.exp(5.0)])  # the last is compressed to 120
+    values, noise_variance, limit = CompressedDepths(slope=0.05).applied(-depths, 2)
+    assert limit == 20.0
+    np.testing.assert_allclose(values, [0.0, -5.0, -20.0, -120.0])
+    np.testing.assert_allclose(noise_variance, [0.0, 0.0, 0.0, 25.0])
+    training = training_set(
+        log_of([0.0, -1.0, -2.0, -3000.0]).usable(), TRANSFORM, CompressedDepths()
     )
-    training = training_set(log_of([0.0, -1.0, -2.0, -3000.0]).usable(), TRANSFORM, DeepValues())
     assert np.all(training.noise_variance[:3] == 0.0)
     assert training.noise_variance[3] > 0.0
     assert training.values[3] > -200.0
@@ -87,10 +91,10 @@ def test_only_compressed_points_are_noisy():
 
 def test_a_new_point_joins_with_the_compression_of_the_others():
     entries = log_of([0.0, -1.0, -2.0, -3000.0]).usable()
-    training = training_set(entries, TRANSFORM, DeepValues())
+    training = training_set(entries, TRANSFORM, CompressedDepths())
     _, values = joining_values(entries, TRANSFORM, training)
     np.testing.assert_allclose(values, training.values)
-    plain = training_set(entries, TRANSFORM, None)
+    plain = training_set(entries, TRANSFORM, MeasuredValues())
     _, values = joining_values(entries, TRANSFORM, plain)
     np.testing.assert_allclose(values, plain.values)
 

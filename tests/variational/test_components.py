@@ -2,12 +2,25 @@ import numpy as np
 import pytest
 from tests.variational.support import gaussian_gp
 
-from sparing.variational.components import next_n_components, prune, restored_n_components
+from sparing.variational.components import (
+    Growth,
+    Progress,
+    Pruning,
+    RestoringGrowth,
+    restored_n_components,
+)
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.settings import VariationalSettings
 
-SETTINGS = VariationalSettings()
+BETA_LCB = 3.0
+
+
+def prune(mixture, gp, generator, strategy=Pruning(), n_draws=512):  # noqa: B008 (it is frozen)
+    return strategy.prune(mixture, gp, BETA_LCB, n_draws, generator)
+
+
+def progress(*, improving=True, stable=True, since_pruning=99, n_training=1000, earlier=()):
+    return Progress(improving, stable, since_pruning, n_training, earlier)
 
 
 @pytest.mark.parametrize(
@@ -23,14 +36,8 @@ SETTINGS = VariationalSettings()
     ],
 )
 def test_adding(improving, stable, since_pruning, expected):
-    found = next_n_components(
-        5,
-        improving=improving,
-        stable=stable,
-        iterations_since_pruning=since_pruning,
-        n_training=1000,
-    )
-    assert found == expected
+    now = progress(improving=improving, stable=stable, since_pruning=since_pruning)
+    assert Growth().next(5, now) == expected
 
 
 @pytest.mark.parametrize(
@@ -39,17 +46,12 @@ def test_adding(improving, stable, since_pruning, expected):
 def test_cap_is_the_power_two_thirds(n_training, expected):
     found = 1
     for _ in range(100):
-        found = next_n_components(
-            found, improving=True, stable=True, iterations_since_pruning=99, n_training=n_training
-        )
+        found = Growth().next(found, progress(n_training=n_training))
     assert found == expected
 
 
 def test_never_falls_below_the_current_number():
-    found = next_n_components(
-        9, improving=True, stable=True, iterations_since_pruning=99, n_training=8
-    )
-    assert found == 9
+    assert Growth().next(9, progress(n_training=8)) == 9
 
 
 def setting_for_pruning(light_mean):
@@ -60,7 +62,7 @@ def setting_for_pruning(light_mean):
 
 def test_negligible_component_goes():
     gp, mixture = setting_for_pruning([0.1, 0.0])
-    smaller, n_pruned = prune(mixture, gp, SETTINGS, np.random.default_rng(0))
+    smaller, n_pruned = prune(mixture, gp, np.random.default_rng(0))
     assert n_pruned == 1
     np.testing.assert_array_equal(smaller.means, [[0.0, 0.0]])
     assert smaller.weights == pytest.approx([1.0])
@@ -73,19 +75,19 @@ def test_light_component_that_carries_elbo_stays():
     generator = np.random.default_rng(1)
     before = evaluate_elbo(mixture, gp, 2**14, generator).value
     after = evaluate_elbo(mixture.without(1), gp, 2**14, generator).value
-    assert before - after > 2.0 * SETTINGS.pruning_tolerance
-    assert prune(mixture, gp, SETTINGS, np.random.default_rng(0))[1] == 0
+    assert before - after > 2.0 * Pruning().tolerance
+    assert prune(mixture, gp, np.random.default_rng(0))[1] == 0
 
 
 def test_component_above_the_threshold_stays_even_if_useless():
     gp, mixture = setting_for_pruning([0.0, 0.0])
     heavier = GaussianMixture([0.98, 0.02], mixture.means, mixture.scales, mixture.lengths)
-    assert prune(heavier, gp, SETTINGS, np.random.default_rng(0))[1] == 0
+    assert prune(heavier, gp, np.random.default_rng(0))[1] == 0
 
 
 def test_harmful_component_goes_however_large_the_gain():
     gp, mixture = setting_for_pruning([40.0, 0.0])
-    smaller, n_pruned = prune(mixture, gp, SETTINGS, np.random.default_rng(0))
+    smaller, n_pruned = prune(mixture, gp, np.random.default_rng(0))
     assert (n_pruned, smaller.n_components) == (1, 1)
 
 
@@ -93,13 +95,12 @@ def test_pruning_leaves_one_component():
     gp = gaussian_gp(np.zeros(2), np.ones(2), 40, 1)
     n = 110
     mixture = GaussianMixture(np.full(n, 1.0 / n), np.zeros((n, 2)), np.ones(n), np.ones(2))
-    eager = VariationalSettings(min_weight=2.0, pruning_tolerance=1e9, n_comparison_samples=4)
-    smaller, n_pruned = prune(mixture, gp, eager, np.random.default_rng(0))
+    eager = Pruning(min_weight=2.0, tolerance=1e9)
+    smaller, n_pruned = prune(mixture, gp, np.random.default_rng(0), eager, n_draws=4)
     assert (smaller.n_components, n_pruned) == (1, n - 1)
-    quick = VariationalSettings(n_comparison_samples=4)
-    kept, n_kept = prune(mixture, gp, quick, np.random.default_rng(0))
+    kept, n_kept = prune(mixture, gp, np.random.default_rng(0), n_draws=4)
     # Of 110 equal and identical ones, pruning stops once the rest have grown to w_min.
-    assert kept.weights.min() >= SETTINGS.min_weight
+    assert kept.weights.min() >= Pruning().min_weight
     assert kept.n_components == n - n_kept == 100
 
 
@@ -110,8 +111,8 @@ def test_same_seed_same_pruning():
     mixture = GaussianMixture(
         weights / weights.sum(), generator.normal(size=(30, 2)), np.full(30, 0.8), np.ones(2)
     )
-    one, _ = prune(mixture, gp, SETTINGS, np.random.default_rng(3))
-    other, _ = prune(mixture, gp, SETTINGS, np.random.default_rng(3))
+    one, _ = prune(mixture, gp, np.random.default_rng(3))
+    other, _ = prune(mixture, gp, np.random.default_rng(3))
     np.testing.assert_array_equal(one.means, other.means)
     assert 1 < one.n_components < 30
 
@@ -130,3 +131,9 @@ def test_same_seed_same_pruning():
 )
 def test_a_sudden_fall_is_made_good(current, recent, expected):
     assert restored_n_components(current, recent) == expected
+
+
+def test_growth_goes_on_from_what_was_restored_and_not_in_the_paper():
+    fallen = progress(improving=True, stable=False, earlier=[20, 21, 22, 23, 24, 3])
+    assert RestoringGrowth().next(3, fallen) == 22
+    assert Growth().next(3, fallen) == 4

@@ -3,7 +3,7 @@ import numpy as np
 from sparing.surrogate.gaussian_process import TrainingSet, condition
 from sparing.variational.fit import fit
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.objective import Objective
+from sparing.variational.objective import NoPenalties, SoftPenalties
 from sparing.variational.settings import VariationalSettings
 
 
@@ -24,11 +24,10 @@ def fitted(settings):
         runaway_gp(),
         n_components=1,
         settings=settings,
-        equal_weights=True,
-        many_starts=True,
-        fast_learning=True,
+        searching=True,
+        first=True,
         generator=np.random.default_rng(2),
-    ).mixture
+    )
 
 
 def test_a_fit_stays_near_the_data_whatever_the_mean_function_promises():
@@ -36,10 +35,16 @@ def test_a_fit_stays_near_the_data_whatever_the_mean_function_promises():
 
 
 def test_components_wider_than_the_bounds_are_narrowed_and_others_left_alone():
-    objective = Objective.create(runaway_gp(), VariationalSettings())
+    penalties, gp = SoftPenalties(), runaway_gp()
+    largest_sd = np.exp(penalties.bounds(gp)[3])
     wide = GaussianMixture(np.ones(1), np.full((1, 2), 1e6), np.array([1e4]), np.array([1.0, 2.0]))
-    confined = objective.confined(wide)
-    assert np.all(confined.scales[:, None] * confined.lengths <= np.exp(objective.bounds[3]) * 1.01)
-    same = objective.confined(MIXTURE)
+    confined = penalties.confined(wide, gp)
+    assert np.all(confined.scales[:, None] * confined.lengths <= largest_sd * 1.01)
+    same = penalties.confined(MIXTURE, gp)
     np.testing.assert_array_equal(same.means, MIXTURE.means)
     np.testing.assert_array_equal(same.lengths, MIXTURE.lengths)
+
+
+def test_the_paper_leaves_everything_where_it_is():
+    far = GaussianMixture(np.ones(1), np.full((1, 2), 1e6), np.array([1e4]), np.ones(2))
+    assert NoPenalties().confined(far, runaway_gp()) is far

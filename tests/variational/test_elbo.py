@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.variational.gradients import expected_log_joint_gradient
 from tests.variational.support import (
     finite_difference,
     gaussian_gp,
@@ -11,14 +12,11 @@ from tests.variational.support import (
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
     condition,
-    posterior_covariance,
-    predict_each,
 )
 from sparing.variational.elbo import (
     combine_components,
     evaluate_elbo,
     expected_log_joint,
-    expected_log_joint_gradient,
 )
 from sparing.variational.mixture import GaussianMixture
 
@@ -27,7 +25,7 @@ from sparing.variational.mixture import GaussianMixture
 def test_mean_against_monte_carlo(dimension, n_samples):
     mixture, gp = random_mixture(4, dimension, 1), random_gp(25, dimension, n_samples, 2)
     joint = expected_log_joint(mixture, gp)
-    values, _ = predict_each(gp, mixture.sample(200_000, np.random.default_rng(3)))
+    values, _ = gp.predict_each(mixture.sample(200_000, np.random.default_rng(3)))
     error = values.std(axis=1) / np.sqrt(values.shape[1])
     assert np.all(np.abs(joint.mean_by_sample - values.mean(axis=1)) < 4.0 * error)
     assert joint.mean == pytest.approx(joint.mean_by_sample.mean())
@@ -41,9 +39,9 @@ def test_variance_against_monte_carlo(dimension, n_samples):
     generator = np.random.default_rng(6)
     blocks = np.array(
         [
-            posterior_covariance(
-                gp, mixture.sample(300, generator), mixture.sample(300, generator)
-            ).mean(axis=(1, 2))
+            gp.covariance(mixture.sample(300, generator), mixture.sample(300, generator)).mean(
+                axis=(1, 2)
+            )
             for _ in range(150)
         ]
     )
@@ -58,7 +56,7 @@ def test_component_covariances_by_monte_carlo():
     generator = np.random.default_rng(9)
     noise = generator.normal(size=(2, 3000, 1))
     points = mixture.means[:, None] + mixture.scales[:, None, None] * mixture.lengths * noise
-    expected = posterior_covariance(gp, points[0], points[1])[0].mean()
+    expected = gp.covariance(points[0], points[1])[0].mean()
     assert covariance[0, 1] == pytest.approx(expected, abs=0.02)
     np.testing.assert_allclose(covariance, covariance.T, rtol=1e-10)
 

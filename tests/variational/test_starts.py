@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
+from tests.variational.gradients import lower_bound
 from tests.variational.support import random_gp, random_mixture
 
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.objective import Objective
+from sparing.variational.objective import NoPenalties, Objective, SoftPenalties
 from sparing.variational.parameterisation import from_parameters
-from sparing.variational.settings import EntropyEstimate, VariationalSettings
-from sparing.variational.starts import Candidates, candidate_mixtures
+from sparing.variational.starts import Candidates, Starts, candidate_mixtures
 
 
 def candidates(mixture, n_components, *, data_fraction=0.0, equal_weights=False, seed=0, n=40):
@@ -15,7 +15,7 @@ def candidates(mixture, n_components, *, data_fraction=0.0, equal_weights=False,
     found = candidate_mixtures(
         mixture,
         training,
-        VariationalSettings(data_fraction=data_fraction),
+        data_fraction,
         n_components=n_components,
         n_candidates=n,
         equal_weights=equal_weights,
@@ -78,7 +78,7 @@ def test_more_components_than_training_points():
     found = candidate_mixtures(
         random_mixture(2, 2, 6),
         training,
-        VariationalSettings(data_fraction=1.0),
+        1.0,
         n_components=5,
         n_candidates=10,
         equal_weights=False,
@@ -88,14 +88,14 @@ def test_more_components_than_training_points():
     assert {found.mixture(index).n_components for index in range(10)} == {5}
 
 
-def some_candidates(settings):
+def some_candidates(data_fraction=0.25):
     """Of a mixture partly outside the data, so that penalties are paid, and the process."""
     gp, mixture = random_gp(20, 2, 3, 6), random_mixture(3, 2, 7)
     far = GaussianMixture(mixture.weights, 3.0 * mixture.means, mixture.scales, mixture.lengths)
     found = candidate_mixtures(
         far,
         gp.training,
-        settings,
+        data_fraction,
         n_components=5,
         n_candidates=25,
         equal_weights=False,
@@ -105,7 +105,7 @@ def some_candidates(settings):
 
 
 def test_parameters_are_those_of_the_mixtures():
-    _, found = some_candidates(VariationalSettings())
+    _, found = some_candidates()
     for index, phi in enumerate(found.parameters()):
         rebuilt, mixture = from_parameters(phi, 5, 2), found.mixture(index)
         for one, other in zip(rebuilt.arrays, mixture.arrays, strict=True):
@@ -113,25 +113,27 @@ def test_parameters_are_those_of_the_mixtures():
 
 
 @pytest.mark.parametrize(
-    "settings", [VariationalSettings(), VariationalSettings.paper()], ids=["default", "paper"]
+    ("penalties", "data_fraction"),
+    [(SoftPenalties(), 0.25), (NoPenalties(), 0.0)],
+    ids=["default", "paper"],
 )
-def test_candidates_are_scored_together_as_one_by_one(settings):
-    gp, found = some_candidates(settings)
-    objective = Objective.create(gp, settings)
+def test_candidates_are_scored_together_as_one_by_one(penalties, data_fraction):
+    gp, found = some_candidates(data_fraction)
+    objective = Objective.create(gp, penalties)
     scores = objective.lower_bounds(found.parameters(), 5)
     mixtures = [found.mixture(index) for index in range(25)]
-    expected = [objective.value(m, EntropyEstimate.LOWER_BOUND, 0, 0) for m in mixtures]
+    expected = [lower_bound(objective, mixture) for mixture in mixtures]
     np.testing.assert_allclose(scores, expected, rtol=1e-10)
     paid = [objective.penalty(mixture) > 0.01 for mixture in mixtures]
-    assert any(paid) == (settings.mean_stiffness > 0.0)
+    assert any(paid) == (penalties == SoftPenalties())
 
 
 def test_a_score_that_is_not_a_number_never_wins():
-    gp, found = some_candidates(VariationalSettings())
+    gp, found = some_candidates()
     means = found.means.copy()
     means[3, 0, 0] = np.inf
     broken = Candidates(found.weights, means, found.scales, found.lengths)
-    objective = Objective.create(gp, VariationalSettings())
+    objective = Objective.create(gp, SoftPenalties())
     scores = objective.lower_bounds(broken.parameters(), 5)
     assert scores[3] == -np.inf
     np.testing.assert_array_equal(np.isfinite(scores), np.arange(25) != 3)
@@ -140,3 +142,9 @@ def test_a_score_that_is_not_a_number_never_wins():
 def test_shrinking_is_refused():
     with pytest.raises(ValueError, match="cannot shrink"):
         candidates(random_mixture(3, 2, 2), 2)
+
+
+def test_how_many_are_compared():
+    starts = Starts(n_per_component=5, n_per_component_at_first=50)  # n_fast, Section S1.3.2
+    assert starts.n_candidates(3, first=False) == 15
+    assert starts.n_candidates(3, first=True) == 150

@@ -34,7 +34,7 @@ def normal_target(mean, covariance):
 
 
 def test_a_mixture_that_is_right_stays_exactly_as_it_is():
-    corrected = corrected_mixture(Q, draws_for(Q, Q.log_density, n=200), 0.7)
+    corrected = corrected_mixture(Q, draws_for(Q, Q.log_density, n=200))
     np.testing.assert_allclose(corrected.mean, Q.mean, atol=1e-12)
     np.testing.assert_allclose(corrected.covariance, Q.covariance, rtol=1e-9)
 
@@ -48,7 +48,7 @@ def test_one_step_gives_the_mean_of_the_weighted_draws():
     weights = np.exp(pareto_smooth(draws.log_weights[0])[0])
     weights /= weights.sum()
     expected = Q.mean + weights @ draws.points - draws.points.mean(axis=0)
-    np.testing.assert_allclose(corrected_mixture(Q, draws, 0.7).mean, expected, atol=1e-12)
+    np.testing.assert_allclose(corrected_mixture(Q, draws).mean, expected, atol=1e-12)
     np.testing.assert_allclose(expected, MEAN, atol=0.05)
 
 
@@ -57,7 +57,7 @@ def test_repeated_steps_lead_to_the_moments_of_the_target():
     errors = [gaussianised_symmetric_kl(Q.mean, Q.covariance, MEAN, COVARIANCE)]
     mixture = Q
     for seed in range(8):
-        mixture = corrected_mixture(mixture, draws_for(mixture, target, seed=seed), 0.7)
+        mixture = corrected_mixture(mixture, draws_for(mixture, target, seed=seed))
         errors.append(gaussianised_symmetric_kl(mixture.mean, mixture.covariance, MEAN, COVARIANCE))
     assert errors[1] < 0.5 * errors[0]
     assert errors[-1] < 0.05 * errors[0]
@@ -65,7 +65,7 @@ def test_repeated_steps_lead_to_the_moments_of_the_target():
 
 def test_heavy_tailed_weights_leave_the_mixture_alone():
     wide = normal_target(np.zeros(2), 100.0 * np.eye(2))
-    assert corrected_mixture(Q, draws_for(Q, wide), 0.7) is Q
+    assert corrected_mixture(Q, draws_for(Q, wide)) is Q
 
 
 def test_one_vanishing_component_keeps_the_mixture_valid():
@@ -73,7 +73,7 @@ def test_one_vanishing_component_keeps_the_mixture_valid():
         np.array([0.98, 0.02]), np.array([[0.0], [4.0]]), np.array([1.0, 0.2]), np.ones(1)
     )
     target = normal_target(np.zeros(1), np.eye(1))
-    corrected = corrected_mixture(lonely, draws_for(lonely, target), 0.7)
+    corrected = corrected_mixture(lonely, draws_for(lonely, target))
     assert corrected.weights[1] == pytest.approx(0.002, rel=0.05)
     assert abs(corrected.mean[0]) < 0.03
 

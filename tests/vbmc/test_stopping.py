@@ -1,23 +1,19 @@
-"""Stability rules against hand-made histories (Sections 3.5 to 3.7, S2.4)."""
+"""Stability rules against hand-made histories (Sections 3.6, 3.7 and S2.4)."""
 
 import math
-from dataclasses import replace
 
 import pytest
 
 from sparing.vbmc.stopping import (
     Reliability,
-    StoppingSettings,
-    WarmUpSettings,
-    best_recent,
+    Stopping,
     elcbo_slope,
     is_improving,
     is_stable,
     reliability,
-    warm_up_is_over,
 )
 
-SETTINGS = StoppingSettings.paper()
+SETTINGS = Stopping.paper()
 GOOD = Reliability(0.5, 0.5, 0.5)
 BAD = Reliability(5.0, 0.1, 0.1)
 
@@ -67,19 +63,3 @@ def test_missing_and_nan_features_are_not_stable():
     nan = Reliability(math.nan, 0.1, 0.1)
     assert not is_stable([GOOD] * 7 + [nan], [1.0] * 8, SETTINGS)
     assert not is_stable([None, None] + [GOOD] * 6, [1.0] * 8, SETTINGS)
-
-
-def test_warm_up_ends_after_three_small_improvements():
-    settings = WarmUpSettings()
-    assert not warm_up_is_over([-100.0, -50.0, -10.0, -9.9], settings)
-    assert warm_up_is_over([-100.0, -10.0, -9.5, -9.1, -8.9], settings)
-    assert not warm_up_is_over([-10.0, -9.5, -8.0, -7.9], settings)
-    assert not warm_up_is_over([-10.0, -10.0, -10.0], settings)
-    assert warm_up_is_over([-10.0, -10.0, -10.0], replace(settings, n_iterations=2))
-
-
-def test_best_recent_looks_at_the_last_quarter_only():
-    elcbo = [9.0, 1.0, 2.0, 3.0, 1.0, 2.0, 4.0, 3.0]
-    assert best_recent(elcbo, 0.25) == 6
-    assert best_recent(elcbo, 1.0) == 0
-    assert best_recent([1.0], 0.25) == 0

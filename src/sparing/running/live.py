@@ -33,6 +33,7 @@ from sparing.running.stored_run import load_run, pending_proposals, stored_ident
 from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
 from sparing.store.lock.state import Holder, lock_state
 from sparing.summary.numbers import counted, duration
+from sparing.vbmc.answer import LastFit
 
 HOST = "127.0.0.1"
 WAITING = (
@@ -172,7 +173,7 @@ def _result(directory: Path, view: _View) -> Result | None:
         identity, warnings = stored_identity(store), store.warnings
         seed = store.seed
     arguments: dict[str, Any] = identity.arguments
-    arguments["settings"] = replace(identity.settings, final_fit=None)
+    arguments["settings"] = replace(identity.settings, final_fit=LastFit())
     past = _UpToSnapshot(seed, view.events, view.snapshot)
     with Inference(
         identity.problem, **arguments, max_evaluations=sys.maxsize, store=past
@@ -201,7 +202,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
         self.page = page
 
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
+    def handle_error(self, request: object, client_address: object) -> None:
         """A browser that went away while it was answered is no news."""
         logger.debug("request of %s failed", client_address, exc_info=True)
 

@@ -36,7 +36,7 @@ def dataclass_to_json(value: object) -> dict[str, Any]:
 
 def _write(value: object, hint: Any) -> Any:
     """A value with this annotation as JSON types."""
-    kinds = _alternatives(hint)
+    kinds = alternatives(hint)
     if value is None:
         return None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -89,7 +89,7 @@ def enum_from_json(value: Any, expected: type[T], where: str) -> T:
 
 
 def _read(value: Any, hint: Any, where: str) -> Any:
-    if (kinds := _alternatives(hint)) != (hint,):
+    if (kinds := alternatives(hint)) != (hint,):
         optional = type(None) in get_args(hint)
         return None if optional and value is None else _read_one_of(value, kinds, where)
     if get_origin(hint) is tuple:
@@ -121,7 +121,7 @@ def _read_one_of(value: Any, kinds: Sequence[type[Any]], where: str) -> Any:
     return dataclass_from_json(members, named[0], where)
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
+def alternatives(hint: Any) -> tuple[Any, ...]:
     """X and Y of an annotation X | Y | None; of any other, that annotation alone."""
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(kind for kind in get_args(hint) if kind is not type(None))

@@ -151,10 +151,6 @@ class Members:
         """A float."""
         return read_number(self.take(name), name)
 
-    def optional_number(self, name: str, default: float) -> float:
-        """A float, or the default when it is not there."""
-        return self.number(name) if name in self._left else default
-
     def numbers(self, name: str) -> list[float]:
         """A list of at least one float."""
         return read_numbers(self.take(name), name)

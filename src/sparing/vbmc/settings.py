@@ -36,6 +36,7 @@ from sparing.acquisition.rules import (
     UncertaintySampling,
     VarianceReduction,
 )
+from sparing.errors import SettingsError
 from sparing.problem.parameter_transform import BoundedMap
 from sparing.surrogate.collapsed_training import Collapsed
 from sparing.surrogate.map_then_slice.training import MapThenSlice
@@ -81,6 +82,22 @@ class HyperparameterSchedule:
         return int(min(n, largest, self.max_samples))
 
 
+# The strategies, and what each of them must be able to do.
+STRATEGIES = {
+    "bounded_map": "log_tail",
+    "initial_design": "draw",
+    "depths": "applied",
+    "surrogate": "train",
+    "sampling": "n_samples",
+    "warm_up": "must_climb",
+    "coordinates": "candidates",
+    "evidence": "estimate",
+    "accuracy": "is_small",
+    "answer": "choose",
+    "final_fit": "n_final",
+}
+
+
 @dataclass(frozen=True)
 class Settings:
     """The algorithm's settings; the defaults are the recommended ones.
@@ -118,6 +135,19 @@ class Settings:
     stopping: Stopping = Stopping()
     answer: SmallestError | BestBound = SmallestError()
     final_fit: RicherFit | LastFit = RicherFit()
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name} must be a strategy with a method {method}(), such as "
+            f"{getattr(Settings, name)!r}; got {value!r}"
+            for name, method in STRATEGIES.items()
+            if not hasattr(value := getattr(self, name), method)
+        ]
+        if not self.rules or not all(hasattr(rule, "choose") for rule in self.rules):
+            text = f"rules must be one or more, each with a method choose(), got {self.rules!r}"
+            faults.append(text)
+        if faults:
+            raise SettingsError(faults)
 
     @classmethod
     def paper(

@@ -61,8 +61,13 @@ def single_changes(settings):
             for path, inner in single_changes(value):
                 yield f"{field.name}.{path}", dataclasses.replace(settings, **{field.name: inner})
         elif isinstance(value, tuple):
-            inner = (changed(value[0]), *value[1:])
-            yield field.name, dataclasses.replace(settings, **{field.name: inner})
+            yield field.name, dataclasses.replace(settings, **{field.name: value[1:] or 2 * value})
+            for path, inner in single_changes(value[0]):
+                changed_rules = (inner, *value[1:])
+                yield (
+                    f"{field.name}.{path}",
+                    dataclasses.replace(settings, **{field.name: changed_rules}),
+                )
         elif value is not None:
             yield field.name, dataclasses.replace(settings, **{field.name: changed(value)})
 
@@ -107,7 +112,7 @@ def test_it_differs_with_every_setting_but_the_default_budget():
     for path, settings in single_changes(sparing.Settings()):
         paths.append(path)
         assert (build(settings) == reference) == (path == "evaluations_per_dimension"), path
-    assert {"bounded_map", "surrogate.prior.hpd_fraction", "rules"} <= set(paths)
+    assert {"bounded_map", "surrogate.prior.hpd_fraction", "rules.n_references"} <= set(paths)
 
 
 def test_it_is_equal_for_equal_runs_however_they_are_written():

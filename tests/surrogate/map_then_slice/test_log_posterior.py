@@ -5,13 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from sparing.surrogate.empirical_prior import EmpiricalPrior
 from sparing.surrogate.gaussian_process import TrainingSet, log_marginal_likelihood
-from sparing.surrogate.hyperparameters import SurrogateSettings, empirical_bayes_prior
 from sparing.surrogate.layout import Layout
 from sparing.surrogate.map_then_slice import log_posterior
 from sparing.surrogate.map_then_slice.log_posterior import HyperparameterPosterior
-
-SETTINGS = SurrogateSettings.paper()
 
 
 def problem(dimension: int, n: int, scale: float = 1.0):
@@ -19,7 +17,7 @@ def problem(dimension: int, n: int, scale: float = 1.0):
     inputs = generator.normal(size=(n, dimension))
     values = scale * (-(inputs**2).sum(axis=1) + np.cos(3.0 * inputs[:, 0]))
     training = TrainingSet(inputs, values, generator.uniform(0.0, 0.1, size=n))
-    prior = empirical_bayes_prior(training, np.ones(dimension), SETTINGS)
+    prior = EmpiricalPrior.paper().of(training)
     psi = prior.location + 0.3 * generator.normal(size=prior.location.size)
     return training, prior, prior.clip(psi)
 

@@ -7,22 +7,21 @@ import pytest
 from scipy import stats
 from tests.surrogate.support import HARD, training_set
 
+from sparing.surrogate.empirical_prior import EmpiricalPrior
 from sparing.surrogate.gaussian_process import (
     TrainingSet,
     condition,
     log_marginal_likelihood,
     log_marginal_likelihood_and_gradient,
-    predict,
 )
-from sparing.surrogate.hyperparameters import (
-    HyperparameterPrior,
-    SurrogateSettings,
-    empirical_bayes_prior,
-)
+from sparing.surrogate.hyperparameters import HyperparameterPrior
 from sparing.surrogate.layout import Layout
-from sparing.surrogate.map_then_slice.training import fit_map, sample_posterior
+from sparing.surrogate.map_then_slice.training import MapThenSlice, fit_map, sample_posterior
 
-PRESETS = {"paper": SurrogateSettings.paper(), "default": SurrogateSettings()}
+PAPER = MapThenSlice()
+# With the prior that we recommend, a shorter chain, and slices that are stepped out only so far.
+DEFAULT = MapThenSlice(EmpiricalPrior(), burn_in_sweeps=15, thinning=2, max_slice_widths=8)
+PRESETS = {"paper": PAPER, "default": DEFAULT}
 
 
 def log_posterior(training, prior, psi) -> float:
@@ -34,7 +33,7 @@ def log_posterior(training, prior, psi) -> float:
 def test_map_is_a_stationary_point_or_at_a_bound(dimension, n, preset):
     settings = dataclasses.replace(PRESETS[preset], n_map_evaluations=1000)
     training = training_set(dimension, n)
-    prior = empirical_bayes_prior(training, np.ones(dimension), settings)
+    prior = settings.prior.of(training)
     psi = fit_map(training, prior, settings, np.random.default_rng(0))
 
     def gradient(point):
@@ -53,8 +52,8 @@ def test_map_is_a_stationary_point_or_at_a_bound(dimension, n, preset):
 
 def test_no_perturbation_of_the_map_is_better():
     training = training_set(2, 25)
-    settings = SurrogateSettings()
-    prior = empirical_bayes_prior(training, np.ones(2), settings)
+    settings = DEFAULT
+    prior = settings.prior.of(training)
     psi = fit_map(training, prior, settings, np.random.default_rng(0))
     best = log_posterior(training, prior, psi)
     generator = np.random.default_rng(1)
@@ -71,8 +70,8 @@ def test_map_finds_the_quadratic_of_a_normal_density():
     location, scales = np.array([0.5, -1.0]), np.array([0.7, 2.0])
     values = -5.0 - 0.5 * (((inputs - location) / scales) ** 2).sum(axis=1)
     training = TrainingSet(inputs, values)
-    settings = SurrogateSettings()
-    prior = empirical_bayes_prior(training, np.array([2.0, 6.0]), settings)
+    settings = DEFAULT
+    prior = settings.prior.of(training)
     psi = fit_map(training, prior, settings, generator)
     layout = Layout(2)
     np.testing.assert_allclose(psi[layout.mean_location], location, atol=0.01)
@@ -82,9 +81,9 @@ def test_map_finds_the_quadratic_of_a_normal_density():
 
 def test_an_earlier_fit_is_never_lost():
     training = training_set(3, 40)
-    settings = dataclasses.replace(SurrogateSettings(), n_map_candidates=0, n_map_evaluations=1)
-    prior = empirical_bayes_prior(training, np.ones(3), settings)
-    good = fit_map(training, prior, SurrogateSettings(), np.random.default_rng(0))
+    settings = dataclasses.replace(DEFAULT, n_map_candidates=0, n_map_evaluations=1)
+    prior = settings.prior.of(training)
+    good = fit_map(training, prior, DEFAULT, np.random.default_rng(0))
     alone = fit_map(training, prior, settings, np.random.default_rng(0))
     again = fit_map(training, prior, settings, np.random.default_rng(0), good[None, :])
     assert log_posterior(training, prior, alone) < log_posterior(training, prior, good) - 1.0
@@ -95,10 +94,10 @@ def test_an_earlier_fit_is_never_lost():
 def test_an_offset_of_the_values_moves_only_the_mean_maximum(offset):
     training = training_set(2, 20)
     shifted = TrainingSet(training.inputs, training.values + offset)
-    settings = dataclasses.replace(SurrogateSettings(), burn_in_sweeps=3)
+    settings = dataclasses.replace(DEFAULT, burn_in_sweeps=3)
     fits, samples = [], []
     for data in (training, shifted):
-        prior = empirical_bayes_prior(data, np.ones(2), settings)
+        prior = settings.prior.of(data)
         fits.append(fit_map(data, prior, settings, np.random.default_rng(0)))
         start = fits[0].copy()
         start[Layout(2).mean_maximum] += offset if data is shifted else 0.0
@@ -112,7 +111,7 @@ def test_an_offset_of_the_values_moves_only_the_mean_maximum(offset):
 
 def concentrated_prior(training: TrainingSet) -> HyperparameterPrior:
     """Informative everywhere, so that importance sampling can serve as the reference."""
-    prior = empirical_bayes_prior(training, np.ones(training.dimension), SurrogateSettings())
+    prior = DEFAULT.prior.of(training)
     location = np.array([-0.2, 0.3, np.log(0.3), training.values.max(), 0.1, 0.2])
     return HyperparameterPrior(location, np.full(6, 0.4), prior.lower, prior.upper)
 
@@ -122,7 +121,7 @@ def test_samples_follow_the_posterior():
     """Against self-normalised importance sampling from a Student-t around the optimum."""
     training = training_set(1, 8)
     prior = concentrated_prior(training)
-    settings = dataclasses.replace(SurrogateSettings(), burn_in_sweeps=100, thinning=5)
+    settings = dataclasses.replace(DEFAULT, burn_in_sweeps=100, thinning=5)
     generator = np.random.default_rng(0)
     start = fit_map(training, prior, settings, generator)
     samples = sample_posterior(training, prior, settings, start, 1500, generator)
@@ -152,8 +151,8 @@ def log_posterior_or_nothing(training, prior, psi) -> float:
 
 def test_samples_stay_within_the_bounds_and_repeat():
     training = training_set(2, 15)
-    settings = SurrogateSettings()
-    prior = empirical_bayes_prior(training, np.ones(2), settings)
+    settings = DEFAULT
+    prior = settings.prior.of(training)
     start = fit_map(training, prior, settings, np.random.default_rng(0))
     runs = [
         sample_posterior(training, prior, settings, start, 5, np.random.default_rng(3))
@@ -170,12 +169,56 @@ def test_samples_stay_within_the_bounds_and_repeat():
 def test_hard_data_is_survived(case, preset):
     settings = dataclasses.replace(PRESETS[preset], burn_in_sweeps=2, thinning=1)
     training = HARD[case]
-    prior = empirical_bayes_prior(training, np.ones(2), settings)
+    prior = settings.prior.of(training)
     generator = np.random.default_rng(0)
     psi = fit_map(training, prior, settings, generator)
     samples = sample_posterior(training, prior, settings, psi, 3, generator)
     for candidate in (psi, *samples):
         assert np.isfinite(prior.log_density(candidate))
-    mean, variance = predict(condition(training, samples), training.inputs)
+    mean, variance = condition(training, samples).predict(training.inputs)
     assert np.isfinite(mean).all()
     assert np.isfinite(variance).all()
+
+
+def test_training_gives_the_best_psi_or_samples_of_it():
+    training = training_set(2, 15)
+    best = PAPER.train(training, None, np.random.default_rng(0))
+    expected = fit_map(training, PAPER.prior.of(training), PAPER, np.random.default_rng(0))
+    np.testing.assert_array_equal(best.parameters, expected[None, :])
+    sampled = DEFAULT.train(training, 3, np.random.default_rng(0))
+    assert sampled.parameters.shape == (3, 9)
+    assert len(np.unique(sampled.parameters[:, 0])) == 3
+
+
+def test_training_starts_from_the_earlier_process():
+    training = training_set(3, 40)
+    hasty = dataclasses.replace(DEFAULT, n_map_candidates=0, n_map_evaluations=1)
+    good = DEFAULT.train(training, None, np.random.default_rng(0))
+    alone = hasty.train(training, None, np.random.default_rng(0))
+    again = hasty.train(training, None, np.random.default_rng(0), good)
+    assert hasty.score(alone) < hasty.score(good) - 1.0
+    assert hasty.score(again) >= hasty.score(good) - 1e-6
+
+
+def test_the_score_is_the_largest_log_posterior_among_the_samples():
+    training = training_set(2, 15)
+    prior = PAPER.prior.of(training)
+    psi = prior.clip(prior.location + 0.2 * np.random.default_rng(4).normal(size=(3, 9)))
+    expected = max(log_posterior(training, prior, row) for row in psi)
+    assert PAPER.score(condition(training, psi)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_conditioning_on_what_was_found_gives_the_same_process():
+    trained = PAPER.train(training_set(2, 15), None, np.random.default_rng(0))
+    again = PAPER.condition(trained.training, trained.parameters)
+    queries = np.random.default_rng(5).normal(size=(6, 2))
+    np.testing.assert_array_equal(again.predict(queries), trained.predict(queries))
+
+
+def test_bad_settings_are_errors():
+    for name in ("n_map_starts", "n_map_evaluations", "thinning", "max_slice_widths"):
+        with pytest.raises(ValueError, match=f"{name} must be positive"):
+            MapThenSlice(**{name: 0})
+    for name in ("burn_in_sweeps", "n_map_candidates"):
+        with pytest.raises(ValueError, match=f"{name} must not be negative"):
+            MapThenSlice(**{name: -1})

@@ -37,8 +37,7 @@ from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
-# Another processor may round the transform's logarithms in another way: by far less than this.
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # of training values: far below any difference between two evaluations
 LARGEST_FILE = 2**30  # bytes, far beyond any run; what is larger is not read into memory
 
 

@@ -43,14 +43,18 @@ def read_surrogate(
     posteriors: PosteriorReader,
     evaluations: Sequence[Evaluation],
     settings: Settings,
-    rounding: float = 0.0,
+    tolerance: float = 0.0,
 ) -> TrainedSurrogate:
-    """The surrogate that `write_surrogate` wrote; training values differ by rounding at most."""
+    """The surrogate that `write_surrogate` wrote.
+
+    Its training values may differ by the tolerance from those that the evaluations give here:
+    another processor may round the logarithms of the transform in another way.
+    """
     transform = posteriors.transforms[members.index("transform", len(posteriors.transforms))]
     trained_on = tuple(arrays.indices("surrogate.trained_on", None, len(evaluations)))
     training = training_set([evaluations[i] for i in trained_on], transform, settings.depths)
     values = arrays.floats("surrogate.values", training.n_points)
-    same = np.allclose(training.values, values, rtol=rounding, atol=rounding)
+    same = np.allclose(training.values, values, rtol=tolerance, atol=tolerance)
     require(same, "its surrogate was trained on other evaluations than those that are here")
     parameters = arrays.floats("surrogate.parameters", None, None)
     with one_blas_thread():  # as in the run: more threads could round differently

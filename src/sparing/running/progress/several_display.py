@@ -30,9 +30,9 @@ class RunsDisplay(Display):
 
     def part(
         self,
-        name: str,  # noqa: ARG002 (nothing is shown)
-        max_evaluations: int,  # noqa: ARG002
-        last: IterationInfo | None = None,  # noqa: ARG002
+        name: str,  # nothing is shown
+        max_evaluations: int,
+        last: IterationInfo | None = None,
     ) -> Display:
         """The display of one of the runs; ``last`` is where an earlier process left it."""
         return Display()
@@ -61,7 +61,7 @@ class PlainRuns(PlainDisplay, RunsDisplay):
         self,
         name: str,
         max_evaluations: int,
-        last: IterationInfo | None = None,  # noqa: ARG002 (lines tell what is new)
+        last: IterationInfo | None = None,  # lines tell what is new
     ) -> Display:
         """Lines that begin with the run's name."""
         return PlainDisplay(self._stream, self._progress.dimension, max_evaluations, name)

@@ -1,0 +1,70 @@
+"""Integrals of the surrogate against normals: Monte Carlo, and a change of units."""
+
+import numpy as np
+import pytest
+from tests.variational.support import random_gp, random_mixture
+
+from sparing.surrogate.kernel_expansion import KernelExpansion
+
+
+def component_draws(mixture, n, seed):
+    """Draws of each component by itself, (K, n, D)."""
+    noise = np.random.default_rng(seed).normal(size=(mixture.n_components, n, mixture.dimension))
+    return mixture.means[:, None] + mixture.scales[:, None, None] * mixture.lengths * noise
+
+
+@pytest.mark.parametrize(("dimension", "n_samples"), [(1, 1), (2, 3), (4, 2)])
+def test_integrals_are_means_over_draws_of_each_component(dimension, n_samples):
+    mixture, gp = random_mixture(3, dimension, 1), random_gp(15, dimension, n_samples, 2)
+    found = gp.expansion.integrals(*mixture.arrays[1:])
+    draws = component_draws(mixture, 40_000, 3)
+    values = np.stack([gp.predict_each(points)[0] for points in draws], axis=1)  # (S, K, n)
+    error = values.std(axis=2) / np.sqrt(values.shape[2])
+    assert found.shape == (n_samples, 3)
+    assert np.all(np.abs(found - values.mean(axis=2)) < 4.5 * error)
+    assert np.all(error < 0.1)  # the comparison means something
+
+
+@pytest.mark.parametrize(("dimension", "n_samples"), [(1, 2), (3, 1)])
+def test_covariances_of_the_integrals_are_means_over_pairs_of_draws(dimension, n_samples):
+    mixture, gp = random_mixture(2, dimension, 4), random_gp(6, dimension, n_samples, 5)
+    expected, covariances = gp.integrals(*mixture.arrays[1:])
+    np.testing.assert_array_equal(expected, gp.expansion.integrals(*mixture.arrays[1:]))
+    assert covariances.shape == (n_samples, 2, 2)
+    for j, k in ((0, 0), (0, 1), (1, 1)):
+        blocks = []
+        for seed in range(40):
+            a = component_draws(mixture, 200, (seed, 1))[j]
+            b = component_draws(mixture, 200, (seed, 2))[k]
+            blocks.append(gp.covariance(a, b).mean(axis=(1, 2)))
+        error = np.std(blocks, axis=0, ddof=1) / np.sqrt(len(blocks))
+        assert np.all(np.abs(covariances[:, j, k] - np.mean(blocks, axis=0)) < 4.5 * error)
+    np.testing.assert_allclose(covariances, covariances.transpose(0, 2, 1), rtol=1e-9)
+
+
+def test_other_units_give_the_same_integrals():
+    mixture, gp = random_mixture(3, 2, 6), random_gp(15, 2, 2, 7)
+    unit = np.array([0.3, 20.0])
+    scaled = gp.expansion.in_units(unit)
+    found = scaled.integrals(mixture.means / unit, mixture.scales, mixture.lengths / unit)
+    np.testing.assert_allclose(found, gp.expansion.integrals(*mixture.arrays[1:]), rtol=1e-10)
+
+
+def test_the_expansion_is_the_mean_of_the_process():
+    """Against a plain sum over the kernels, at normals too narrow to matter."""
+    gp = random_gp(8, 2, 2, 8)
+    points = np.random.default_rng(9).normal(size=(5, 2))
+    found = gp.expansion.integrals(points, np.full(5, 1e-7), np.ones(2))
+    np.testing.assert_allclose(found, gp.predict_each(points)[0], rtol=1e-9)
+
+
+def test_arrays_are_as_compiled_kernels_take_them():
+    """Contiguous and writable, whatever was given."""
+    inputs = np.asfortranarray(np.ones((4, 2)))
+    shapes = np.ones((3, 9))[:, ::1]
+    shapes.setflags(write=False)
+    expansion = KernelExpansion.of(inputs, np.ones((6, 4))[::2], shapes)
+    assert expansion.centres.shape == (2, 4)
+    for array in expansion.arrays:
+        assert array.flags.c_contiguous
+        assert array.flags.writeable

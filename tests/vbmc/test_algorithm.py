@@ -1,0 +1,303 @@
+"""Algorithm 1: how many points, by which rule, in which coordinates, in which order."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from tests.vbmc.support import (
+    EXACT,
+    NAMES,
+    ROUGH,
+    STREAMS,
+    TRANSFORM,
+    design,
+    evaluation,
+    row,
+    solution,
+    state,
+    steep,
+    surrogate,
+)
+
+from sparing.acquisition.initial_design import LatinHypercube
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.problem.problem import Problem
+from sparing.surrogate.collapsed_training import Collapsed
+from sparing.variational.adam import Adam
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.posterior import Posterior
+from sparing.variational.settings import VariationalSettings
+from sparing.variational.whitening import Unwhitened, Whitened
+from sparing.vbmc import algorithm as algorithm_module
+from sparing.vbmc.algorithm import Algorithm, within_reach
+from sparing.vbmc.settings import Settings
+from sparing.vbmc.state import Phase, initial_state
+from sparing.vbmc.training import train_surrogate
+from sparing.vbmc.warm_up import Climbing, WatchingBound
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A rule that always chooses the same point, and notes what it was given."""
+
+    name: str
+    point: tuple[float, float] = (0.1, -0.2)
+    held_out: bool = False
+    asked: list = field(default_factory=list)
+
+    def choose(self, surrogate, mixture, generator):
+        self.asked.append((surrogate, mixture, generator.random()))
+        return np.array(self.point)
+
+
+def algorithm(**changes):
+    return Algorithm(replace(Settings(), **changes), STREAMS, NAMES)
+
+
+def with_rules():
+    """Three rules, two of the search, and two for when points are pending."""
+    warm_up = Climbing(
+        rules=(Recorded("climb"), Recorded("look")),
+        pending_rules=(Recorded("wait"), Recorded("explore")),
+    )
+    rules = tuple(Recorded(name) for name in ("reduce", "draw", "widen"))
+    return algorithm(rules=rules, warm_up=warm_up)
+
+
+def names(subject, before, n, process=None, *, pending=False):
+    """Of the rules that choose the next n points."""
+    process = surrogate() if process is None else process
+    return [subject.propose(before, process, i, pending=pending).rule for i in range(n)]
+
+
+# ---------------------------------------------------------------------- how many points
+
+
+def test_the_first_iteration_evaluates_the_design():
+    first = initial_state(TRANSFORM, np.empty((0, 2)))
+    assert algorithm(initial_design=LatinHypercube(7)).n_new_points(first) == 7
+    many = Problem(lambda x: 0.0, np.full(12, -1.0), np.full(12, 1.0))
+    first = initial_state(ParameterTransform.from_problem(many), np.empty((0, 12)))
+    assert algorithm(initial_design=LatinHypercube(7)).n_new_points(first) == 13
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"), [(Phase.SEARCHING, 4), (Phase.ADAPTING, 0), (Phase.SETTLED, 4)]
+)
+def test_later_ones_evaluate_n_active_points_but_none_while_q_adapts(phase, expected):
+    assert algorithm(n_active=4).n_new_points(state(phase=phase)) == expected
+
+
+@pytest.mark.parametrize("phase", [Phase.SEARCHING, Phase.SETTLED])
+def test_on_the_way_up_points_come_one_by_one_in_any_phase(phase):
+    uphill = state(trained=steep(), phase=phase)
+    assert algorithm(n_active=4).n_new_points(uphill) == 1
+    assert algorithm(n_active=4, warm_up=WatchingBound()).n_new_points(uphill) == 4
+
+
+# ---------------------------------------------------------------------- which rule
+
+
+def test_the_rules_take_turns():
+    assert names(with_rules(), state(), 5) == ["reduce", "draw", "widen", "reduce", "draw"]
+    assert names(with_rules(), state(), 2, pending=True) == ["reduce", "draw"]
+
+
+def test_while_searching_the_rules_of_the_warm_up_do():
+    searching = state(phase=Phase.SEARCHING)
+    assert names(with_rules(), searching, 3) == ["climb", "look", "climb"]
+    assert names(with_rules(), searching, 3, pending=True) == ["wait", "explore", "wait"]
+
+
+def test_the_search_goes_on_where_the_bulk_turns_out_to_lie_higher():
+    """By the surrogate with what has arrived since, not by the last one."""
+    uphill = steep().surrogate
+    assert names(with_rules(), state(), 2, uphill) == ["climb", "look"]
+    assert names(with_rules(), state(), 2, uphill, pending=True) == ["wait", "explore"]
+    assert names(with_rules(), state(trained=steep()), 2) == ["reduce", "draw"]
+
+
+def test_points_are_chosen_with_the_surrogate_that_was_given():
+    subject, process = with_rules(), surrogate()
+    subject.propose(state(), process, 0, pending=False)
+    ((given, _, _),) = subject.settings.rules[0].asked
+    assert given is process
+
+
+def test_the_search_follows_q_and_later_points_the_corrected_posterior():
+    corrected = Posterior(EXACT, TRANSFORM, NAMES)
+    before = state([row(1), row(2, posterior=corrected)], mixture=ROUGH)
+    subject = with_rules()
+    subject.propose(before, surrogate(), 0, pending=False)
+    assert subject.settings.rules[0].asked[0][1] is EXACT
+    subject.propose(replace(before, phase=Phase.SEARCHING), surrogate(), 0, pending=False)
+    subject.propose(before, steep().surrogate, 0, pending=False)
+    assert [asked[1] for asked in subject.settings.warm_up.rules[0].asked] == [ROUGH, ROUGH]
+
+
+def test_a_proposal_is_in_the_user_s_coordinates_and_repeats():
+    subject = with_rules()
+    one, other = (subject.propose(state(), surrogate(), 6, pending=False) for _ in range(2))
+    np.testing.assert_allclose(one.x, [0.4, -0.8])  # u = x / 4
+    assert (one.identifier, one.rule) == (6, "reduce")
+    np.testing.assert_array_equal(one.x, other.x)
+    subject.propose(state(), surrogate(), 9, pending=False)
+    draws = [asked[2] for asked in subject.settings.rules[0].asked]
+    assert draws[0] == draws[1] != draws[2]  # a stream of its own for every identifier
+
+
+def test_a_proposal_far_out_is_brought_within_reach():
+    wild = algorithm(rules=(Recorded("wild", (1e9, 0.3)),))
+    proposal = wild.propose(state(), surrogate(), 0, pending=False)
+    _, upper = TRANSFORM.reachable_box()
+    np.testing.assert_allclose(proposal.x, [4.0 * upper[0], 1.2])
+
+
+# ---------------------------------------------------------------------- reach
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [TRANSFORM, TRANSFORM.whitened(np.array([0.1, 0.0]), np.array([[2.0, 1.0], [-1.0, 3.0]]))],
+    ids=["plain", "whitened"],
+)
+def test_points_within_reach_stay_to_the_bit_and_others_come_to_the_edge(transform):
+    near = np.random.default_rng(1).normal(size=(4, 2))
+    assert within_reach(near, transform) is near
+    lower, upper = transform.reachable_box()
+    matrix, offset = transform.standardised_map()
+    far = np.linalg.solve(matrix, 2.0 * upper - offset)[None, :]
+    moved = matrix @ within_reach(far, transform)[0] + offset
+    np.testing.assert_allclose(moved, upper)
+    one_side = np.linalg.solve(matrix, np.array([0.3, 2.0 * lower[1]]) - offset)[None, :]
+    moved = matrix @ within_reach(one_side, transform)[0] + offset
+    np.testing.assert_allclose(moved, [0.3, lower[1]], rtol=1e-9)
+
+
+# ---------------------------------------------------------------------- coordinates
+
+
+def correlated(n=25):
+    """Evaluations of a normal along the diagonal, of which axis-aligned kernels make little."""
+    matrix = np.linalg.inv(np.array([[1.0, 0.97], [0.97, 1.0]]))
+    return [
+        evaluation(e.index, e.x, -0.5 * float(e.x @ matrix @ e.x), identifier=e.index)
+        for e in design(n)
+    ]
+
+
+DIAGONAL = GaussianMixture(
+    np.full(5, 0.2), np.linspace(-0.4, 0.4, 5)[:, None] * np.ones(2), np.full(5, 0.08), np.ones(2)
+)
+QUICK = VariationalSettings(ascent=Adam(max_steps_base=20))
+
+
+def trained_solution(subject, before, entries, mixture):
+    found = train_surrogate(before, TRANSFORM, entries, subject.settings, STREAMS)
+    return replace(solution(mixture), trained=found)
+
+
+def test_other_coordinates_are_not_tried_while_searching():
+    subject, found = algorithm(), solution(DIAGONAL)
+    assert subject.other_coordinates(state(phase=Phase.SEARCHING), found) == []
+    (candidate,) = subject.other_coordinates(state(), found)
+    assert candidate.number == 4  # the coming iteration
+
+
+def test_other_coordinates_are_tried_at_most_every_few_iterations():
+    subject = algorithm(coordinates=Whitened(every=3))
+    assert subject.other_coordinates(state(last_whitening=1), solution(DIAGONAL)) == []
+    assert len(subject.other_coordinates(state(last_whitening=0), solution(DIAGONAL))) == 1
+    paper = algorithm(coordinates=Unwhitened())
+    assert paper.other_coordinates(state(), solution(DIAGONAL)) == []
+
+
+def test_coordinates_in_which_the_surrogate_gains_are_kept():
+    subject, entries, before = algorithm(variational=QUICK), correlated(), state(mixture=DIAGONAL)
+    current = trained_solution(subject, before, entries, DIAGONAL)
+    candidates = subject.other_coordinates(before, current)
+    best = subject.in_best_coordinates(before, current, candidates, entries)
+    assert best.transform is candidates[0]
+    score = Collapsed().score
+    assert score(best.surrogate) > score(current.surrogate) + Whitened().minimal_gain
+    assert best.mixture.n_components >= DIAGONAL.n_components
+
+
+def test_the_mixture_goes_along_into_new_coordinates(monkeypatch):
+    starts = []
+
+    def fitted(state, trained, start, settings, streams):
+        starts.append(start)
+        return solution(start)
+
+    monkeypatch.setattr(algorithm_module, "fit_posterior", fitted)
+    subject, entries, before = algorithm(), correlated(), state(mixture=ROUGH)
+    current = trained_solution(subject, before, entries, DIAGONAL)  # the fit of this iteration
+    (transform,) = subject.other_coordinates(before, current)
+    subject.in_best_coordinates(before, current, [transform], entries)
+    found = transform.to_user(starts[0].means)
+    np.testing.assert_allclose(found, TRANSFORM.to_user(DIAGONAL.means), atol=1e-9)
+
+
+def test_without_a_gain_the_current_coordinates_are_kept():
+    entries, before = design(25), state(mixture=DIAGONAL)  # the target is round, whatever q says
+    subject = algorithm(variational=QUICK)
+    current = trained_solution(subject, before, entries, DIAGONAL)
+    candidates = subject.other_coordinates(before, current)
+    assert len(candidates) == 1
+    assert subject.in_best_coordinates(before, current, candidates, entries) is current
+
+
+def test_the_gain_must_be_worth_it():
+    entries, before = correlated(), state(mixture=DIAGONAL)
+    strict = algorithm(variational=QUICK, coordinates=Whitened(minimal_gain=1e6))
+    current = trained_solution(strict, before, entries, DIAGONAL)
+    candidates = strict.other_coordinates(before, current)
+    assert strict.in_best_coordinates(before, current, candidates, entries) is current
+
+
+def test_of_several_coordinates_the_best_are_kept():
+    subject, entries, before = algorithm(variational=QUICK), correlated(), state(mixture=DIAGONAL)
+    current = trained_solution(subject, before, entries, DIAGONAL)
+    (whitened,) = subject.other_coordinates(before, current)
+    half = TRANSFORM.whitened(np.zeros(2), np.array([[1.0, -0.4], [-0.4, 1.0]]), number=9)
+    for candidates in ([whitened, half], [half, whitened]):
+        best = subject.in_best_coordinates(before, current, candidates, entries)
+        assert best.transform is whitened
+
+
+# ---------------------------------------------------------------------- an iteration
+
+
+def iterate(subject, before, entries):
+    """The new state, and the phases of the work in their order."""
+    phases = []
+
+    @contextmanager
+    def stopwatch(phase):
+        phases.append(phase)
+        yield
+
+    return subject.iterate(before, entries, len(entries), stopwatch), phases
+
+
+def test_an_iteration_trains_fits_and_judges():
+    subject = algorithm(variational=QUICK)
+    first = initial_state(TRANSFORM, np.empty((0, 2)))
+    after, phases = iterate(subject, first, design())
+    assert phases == ["surrogate", "variational", "assessment"]
+    assert after.iteration == 1
+    assert after.trained.trained_on == tuple(range(10))
+    assert after.history[0].posterior.names == NAMES
+    again, _ = iterate(subject, first, design())
+    np.testing.assert_array_equal(after.mixture.means, again.mixture.means)
+
+
+def test_other_coordinates_are_tried_between_the_fit_and_the_judgement():
+    subject = algorithm(variational=QUICK)
+    before = state(mixture=DIAGONAL)
+    after, phases = iterate(subject, before, correlated())
+    assert phases == ["surrogate", "variational", "whitening", "assessment"]
+    assert after.last_whitening == 3
+    assert after.history[-1].whitened
