@@ -29,7 +29,8 @@ from sparing.problem.evaluations import Evaluation
 from sparing.report import LIVE_SCRIPT, LiveStatus, report_page, waiting_page
 from sparing.results.result import Result
 from sparing.running.inference import Inference
-from sparing.running.stored_run import load_run, pending_proposals, stored_identity
+from sparing.running.load_run import load_run
+from sparing.running.stored_run import pending_proposals, stored_identity
 from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
 from sparing.store.lock.state import Holder, lock_state
 from sparing.summary.numbers import counted, duration
