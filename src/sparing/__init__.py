@@ -47,8 +47,8 @@ from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
 from sparing.running.infer import infer
 from sparing.running.inference import Inference
+from sparing.running.load_run import load_run
 from sparing.running.simulation_based_calibration import simulation_based_calibration
-from sparing.running.stored_run import load_run
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.stopping import StopReason

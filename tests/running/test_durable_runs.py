@@ -88,7 +88,7 @@ def test_killed_in_an_evaluation_and_resumed(tmp_path, uninterrupted, killed_at,
 
 def test_a_snapshot_of_another_release_is_passed_over(tmp_path, uninterrupted, monkeypatch):
     from sparing.errors import LoadError
-    from sparing.running import inference
+    from sparing.running import stored_run
 
     store = tmp_path / "run"
     run(store, max_evaluations=20)
@@ -96,7 +96,7 @@ def test_a_snapshot_of_another_release_is_passed_over(tmp_path, uninterrupted, m
     def refuse(*arguments, **options):
         raise LoadError("made by another release")
 
-    monkeypatch.setattr(inference, "state_from_parts", refuse)
+    monkeypatch.setattr(stored_run, "state_from_parts", refuse)
     result = run(store)
     assert result.n_evaluations == uninterrupted.n_evaluations
 

@@ -18,7 +18,8 @@ from sparing import StopReason
 from sparing.errors import SettingsError, StoreCorruptError, StoreError, StoreMismatchError
 from sparing.results.several_runs import SeveralRuns
 from sparing.running.loop import shares
-from sparing.running.progress.several_display import LiveRuns, PlainRuns, make_runs_display
+from sparing.running.progress.display import LiveRuns, PlainDisplay, make_display
+from sparing.running.progress.progress import Progress
 from sparing.running.several import (
     deal_points,
     gather_points,
@@ -503,7 +504,7 @@ class TestDisplay:
     def test_a_panel_has_a_row_for_each_run(self, both):
         stream = io.StringIO()
         console = Console(file=stream, force_terminal=True, width=120)
-        with LiveRuns(console, 1, 2, BUDGET) as display:
+        with LiveRuns(Progress(1, BUDGET, n_runs=2), console) as display:
             first = display.part("run 1", BUDGET)
             display.part("run 2", BUDGET, both.results[1].history[-1])
             display.part("run 3", BUDGET)
@@ -520,10 +521,10 @@ class TestDisplay:
         assert "the end" in shown
 
     def test_silence_on_request(self, capsys):
-        display = make_runs_display(False, make_problem(), 2, BUDGET)
+        display = make_display(False, make_problem(), BUDGET, n_runs=2)
         display.part("run 1", BUDGET).start()
         display.start()
         assert capsys.readouterr() == ("", "")
 
     def test_a_pipe_gets_plain_lines(self):
-        assert isinstance(make_runs_display(True, make_problem(), 2, BUDGET), PlainRuns)
+        assert isinstance(make_display(True, make_problem(), BUDGET, n_runs=2), PlainDisplay)

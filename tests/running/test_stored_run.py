@@ -10,10 +10,10 @@ from tests.store.support import contents
 import sparing
 from sparing.errors import LoadError, StoreError, StoreMismatchError, TargetError
 from sparing.problem.warning_text import WarningTopic
+from sparing.running.load_run import load_run
 from sparing.running.stored_run import (
     RESULT,
     latest_iteration,
-    load_run,
     pending_proposals,
     require_same_model,
     saved_result,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -17,14 +18,16 @@ RUN_HELP = "a run directory, or a file written by result.save"
 
 
 def add_command(
-    commands: Commands, name: str, handler: Handler, summary: str, details: str, example: str
+    commands: Commands, name: str, handler: Handler, example: str
 ) -> argparse.ArgumentParser:
-    """A new command with its help and an example."""
+    """A new command with an example; its help is the docstring of the handler."""
+    description = inspect.getdoc(handler) or name
+    summary = description.partition("\n")[0].rstrip(".")
     parser = commands.add_parser(
         name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}. {details}".strip(),
-        epilog=f"example:\n  {example}",
+        help=summary[0].lower() + summary[1:],
+        description=description,
+        epilog=f"example:\n  sparing {name} {example}",
         formatter_class=_Formatter,
     )
     parser.set_defaults(handler=handler)
@@ -45,20 +48,17 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="answer with one JSON object")
 
 
-def count(text: str) -> int:
+def count(text: str, least: int = 1) -> int:
     """A whole number that is at least one."""
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1, 2, 3, ...")
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text} is not {least}, {least + 1}, {least + 2}, ...")
     return number
 
 
 def seed(text: str) -> int:
     """A whole number that is not negative."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is not 0, 1, 2, ...")
-    return number
+    return count(text, least=0)
 
 
 def positive(text: str) -> float:

@@ -18,15 +18,8 @@ from sparing.running.stored_run import RESULT
 
 def add_parsers(commands: Commands) -> None:
     """The arguments of both commands."""
-    models = add_command(
-        commands,
-        "compare",
-        compare_models,
-        "compare models by their evidence",
-        "Bayes factors with errors and posterior model probabilities. Every run must be of the "
-        "same data, with priors that integrate to one.",
-        "sparing compare decay=runs/decay growth=runs/growth --prior-odds 2,1",
-    )
+    example = "decay=runs/decay growth=runs/growth --prior-odds 2,1"
+    models = add_command(commands, "compare", compare_models, example)
     models.add_argument(
         "runs",
         nargs="+",
@@ -39,15 +32,8 @@ def add_parsers(commands: Commands) -> None:
     )
     add_json(models)
 
-    runs = add_command(
-        commands,
-        "diagnose",
-        diagnose_runs,
-        "judge whether several runs of one problem agree",
-        "Differences of the evidences against their errors, of the moments (gsKL) and of the "
-        "marginals (MMTV), and which runs to drop.",
-        "sparing diagnose runs/decay-1 runs/decay-2 runs/decay-3",
-    )
+    example = "runs/decay-1 runs/decay-2 runs/decay-3"
+    runs = add_command(commands, "diagnose", diagnose_runs, example)
     runs.add_argument(
         "runs",
         nargs="+",
@@ -58,7 +44,11 @@ def add_parsers(commands: Commands) -> None:
 
 
 def compare_models(options: argparse.Namespace) -> ExitCode:
-    """Compare one run of each of several models."""
+    """Compare models by their evidence.
+
+    Bayes factors with errors and posterior model probabilities. Every run must be of the same
+    data, with priors that integrate to one.
+    """
     paths = _named_paths(options.runs)
     results = {name: result_of(path) for name, path in paths.items()}
     comparison = compare(results, options.prior_odds)
@@ -98,7 +88,11 @@ def _comparison_members(comparison: Comparison) -> dict[str, object]:
 
 
 def diagnose_runs(options: argparse.Namespace) -> ExitCode:
-    """Judge several runs of one problem."""
+    """Judge whether several runs of one problem agree.
+
+    Differences of the evidences against their errors, of the moments (gsKL) and of the marginals
+    (MMTV), and which runs to drop.
+    """
     paths = runs_of(options.runs[0]) if len(options.runs) == 1 else options.runs
     diagnosis = diagnose([result_of(path) for path in paths])
     answer(options, diagnosis_members(diagnosis, paths), str(diagnosis))

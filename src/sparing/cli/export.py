@@ -16,6 +16,12 @@ from sparing.integrations.columns import column_names, outcome_columns
 from sparing.results.result import Result
 from sparing.store.files import explained_errors, write_durably
 
+FILES = {
+    "evaluations": "CSV of every evaluation",
+    "samples": "CSV of draws from the posterior",
+    "netcdf": "NetCDF of draws and evaluations, for ArviZ",
+    "summary": "JSON of evidence, moments and intervals",
+}
 # What a column is called here, for people who have not read `Outcome`.
 CSV_NAMES = {"value": "log_joint", "duration": "seconds"}
 SAMPLE_COLUMNS = ("log_density",)
@@ -23,23 +29,10 @@ SAMPLE_COLUMNS = ("log_density",)
 
 def add_parser(commands: Commands) -> None:
     """The arguments of the command."""
-    parser = add_command(
-        commands,
-        "export",
-        export,
-        "write evaluations, posterior draws or the summary for other programs",
-        "Give one or more files to write. NetCDF is what ArviZ reads: pip install "
-        "'sparing[arviz]'.",
-        "sparing export runs/decay --samples draws.csv --summary decay.json",
-    )
+    example = "runs/decay --samples draws.csv --summary decay.json"
+    parser = add_command(commands, "export", export, example)
     parser.add_argument("run", help=RUN_HELP)
-    files = {
-        "evaluations": "CSV of every evaluation",
-        "samples": "CSV of draws from the posterior",
-        "netcdf": "NetCDF of draws and evaluations, for ArviZ",
-        "summary": "JSON of evidence, moments and intervals",
-    }
-    for name, text in files.items():
+    for name, text in FILES.items():
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=text)
     parser.add_argument(
         "--draws", type=count, default=4000, help="how many draws to write (default: 4000)"
@@ -49,12 +42,11 @@ def add_parser(commands: Commands) -> None:
 
 
 def export(options: argparse.Namespace) -> ExitCode:
-    """Write the files that were asked for."""
-    wanted = {
-        name: path
-        for name in ("evaluations", "samples", "netcdf", "summary")
-        if (path := getattr(options, name)) is not None
-    }
+    """Write evaluations, posterior draws or the summary for other programs.
+
+    Give one or more files to write. NetCDF is what ArviZ reads: pip install 'sparing[arviz]'.
+    """
+    wanted = {name: path for name in FILES if (path := getattr(options, name)) is not None}
     if not wanted:
         raise UsageError("give at least one of --evaluations, --samples, --netcdf and --summary")
     result = result_of(options.run)

@@ -30,17 +30,8 @@ from sparing.vbmc.stopping import StopReason
 
 def add_parsers(commands: Commands) -> None:
     """The arguments of both commands."""
-    run = add_command(
-        commands,
-        "run",
-        run_model,
-        "infer the posterior and the evidence of a model",
-        "With --store every evaluation is on disk before it is used: the same command again goes "
-        f"on where the last one stopped. The result is saved as DIR/{RESULT}. With --runs several "
-        "independent runs are made, then one that is told what all of them evaluated: runs that "
-        "disagree have missed something.",
-        "sparing run model.py:problem --store runs/decay --workers 8 --max-evaluations 200",
-    )
+    example = "model.py:problem --store runs/decay --workers 8 --max-evaluations 200"
+    run = add_command(commands, "run", run_model, example)
     run.add_argument("model", help=MODEL_HELP)
     run.add_argument("--store", type=Path, metavar="DIR", help="run directory, made if needed")
     run.add_argument("--seed", type=seed, help="same seed, same result (default: a fresh one)")
@@ -55,16 +46,8 @@ def add_parsers(commands: Commands) -> None:
     )
     _add_shared(run)
 
-    resume = add_command(
-        commands,
-        "resume",
-        resume_run,
-        "go on with the run in a directory",
-        "Seed, settings, starting points and tolerance are those the run was started with, also "
-        "when that was from Python. A model that differs from the run's is refused, naming the "
-        "difference.",
-        "sparing resume runs/decay model.py:problem --max-evaluations 400",
-    )
+    example = "runs/decay model.py:problem --max-evaluations 400"
+    resume = add_command(commands, "resume", resume_run, example)
     resume.add_argument("directory", type=Path, help="the run directory")
     resume.add_argument("model", help=MODEL_HELP)
     _add_shared(resume)
@@ -94,7 +77,13 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
 
 
 def run_model(options: argparse.Namespace) -> ExitCode:
-    """Start a run, or go on with it when its directory is there."""
+    """Infer the posterior and the evidence of a model.
+
+    With --store every evaluation is on disk before it is used: the same command again goes on
+    where the last one stopped. The result is saved as DIR/result.sparing. With --runs several
+    independent runs are made, then one that is told what all of them evaluated: runs that disagree
+    have missed something.
+    """
     with only_the_answer(options):
         problem = load_model(options.model)
     own = {"seed": options.seed, "tolerance": options.tolerance}
@@ -102,7 +91,11 @@ def run_model(options: argparse.Namespace) -> ExitCode:
 
 
 def resume_run(options: argparse.Namespace) -> ExitCode:
-    """Go on with a run, or with several, as they were started."""
+    """Go on with the run in a directory.
+
+    Seed, settings, starting points and tolerance are those the run was started with, also when
+    that was from Python. A model that differs from the run's is refused, naming the difference.
+    """
     group = read_group(options.directory)
     directories = (options.directory,) if group is None else group.run_paths
     with only_the_answer(options):

@@ -82,20 +82,16 @@ class RunStatus:
 
 def add_parser(commands: Commands) -> None:
     """The arguments of the command."""
-    parser = add_command(
-        commands,
-        "status",
-        show_status,
-        "show how far the run in a directory is",
-        "Reads only, so it may be asked at any time and from anywhere.",
-        "sparing status runs/decay",
-    )
+    parser = add_command(commands, "status", show_status, "runs/decay")
     parser.add_argument("directory", type=Path, help="the run directory")
     add_json(parser)
 
 
 def show_status(options: argparse.Namespace) -> ExitCode:
-    """Print the state of a run, or of several."""
+    """Show how far the run in a directory is.
+
+    Reads only, so it may be asked at any time and from anywhere.
+    """
     group = read_group(options.directory)
     if group is not None:
         return _show_group(options, group)

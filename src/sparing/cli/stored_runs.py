@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sparing.cli.exit_codes import UsageError
 from sparing.results.result import Result
-from sparing.running.stored_run import load_run
+from sparing.running.load_run import load_run
 from sparing.store import RunDirectory
 from sparing.store.run_directory import PROBLEM
 from sparing.store.run_group import GROUP, holds_run, read_group

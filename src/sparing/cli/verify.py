@@ -19,23 +19,19 @@ from sparing.store.run_group import read_group
 
 def add_parser(commands: Commands) -> None:
     """The arguments of the command."""
-    parser = add_command(
-        commands,
-        "verify",
-        verify,
-        "check the integrity of a run directory",
-        "Checksums and order of every line, the problem's fingerprint, the lock, points in flight, "
-        "results that workers left, snapshots and the saved result. Nothing is changed. With a "
-        "model, also whether it is the run's. Of a directory of several runs, each is checked.",
-        "sparing verify runs/decay model.py:problem",
-    )
+    parser = add_command(commands, "verify", verify, "runs/decay model.py:problem")
     parser.add_argument("directory", type=Path, help="the run directory")
     parser.add_argument("model", nargs="?", help=f"{MODEL_HELP} (optional)")
     add_json(parser)
 
 
 def verify(options: argparse.Namespace) -> ExitCode:
-    """Look at everything and print what was found."""
+    """Check the integrity of a run directory.
+
+    Checksums and order of every line, the problem's fingerprint, the lock, points in flight,
+    results that workers left, snapshots and the saved result. Nothing is changed. With a model,
+    also whether it is the run's. Of a directory of several runs, each is checked.
+    """
     problem = None
     if options.model is not None:
         with only_the_answer(options):

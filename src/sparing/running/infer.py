@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from numpy.typing import ArrayLike
 
@@ -25,46 +25,31 @@ from sparing.store.run_group import refuse_group
 from sparing.vbmc.settings import Settings
 
 
+class RunOptions(TypedDict, total=False):
+    """The arguments of ``infer`` that mean the same for one run and for several."""
+
+    x0: ArrayLike | None
+    seed: int | None
+    max_evaluations: int | None
+    batch_size: int | None
+    executor: Executor | Any | None
+    workers: int | None
+    time_limit: float | None
+    failures: FailurePolicy | None
+    tolerance: float
+    store: str | Path | Store | None
+    tag: str
+    settings: Settings | None
+    progress: bool
+    callback: Callback | None
+
+
 @overload
 def infer(
-    problem: Problem,
-    *,
-    x0: ArrayLike | None = None,
-    seed: int | None = None,
-    max_evaluations: int | None = None,
-    batch_size: int | None = None,
-    executor: Executor | Any | None = None,
-    workers: int | None = None,
-    time_limit: float | None = None,
-    failures: FailurePolicy | None = None,
-    tolerance: float = 0.1,
-    store: str | Path | Store | None = None,
-    tag: str = "",
-    settings: Settings | None = None,
-    progress: bool = True,
-    callback: Callback | None = None,
-    runs: Literal[1] | None = None,
+    problem: Problem, *, runs: Literal[1] | None = None, **options: Unpack[RunOptions]
 ) -> Result: ...
 @overload
-def infer(
-    problem: Problem,
-    *,
-    x0: ArrayLike | None = None,
-    seed: int | None = None,
-    max_evaluations: int | None = None,
-    batch_size: int | None = None,
-    executor: Executor | Any | None = None,
-    workers: int | None = None,
-    time_limit: float | None = None,
-    failures: FailurePolicy | None = None,
-    tolerance: float = 0.1,
-    store: str | Path | Store | None = None,
-    tag: str = "",
-    settings: Settings | None = None,
-    progress: bool = True,
-    callback: Callback | None = None,
-    runs: int,
-) -> SeveralRuns: ...
+def infer(problem: Problem, *, runs: int, **options: Unpack[RunOptions]) -> SeveralRuns: ...
 def infer(
     problem: Problem,
     *,

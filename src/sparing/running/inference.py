@@ -6,40 +6,27 @@ already is replayed first, so that a run goes on where it stopped.
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import LoadError, SettingsError, TargetError
+from sparing.errors import SettingsError, TargetError
 from sparing.executors.target_call import classify
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
 from sparing.problem.problem import Problem
-from sparing.results.files.fingerprint import fingerprint
-from sparing.results.files.settings_json import upgraded_fingerprint
-from sparing.results.files.state_codec import state_from_parts, state_to_parts
+from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
-from sparing.store import MemoryStore, RunDirectory, Store
+from sparing.running.stored_run import open_store, snapshot_state
+from sparing.store import MemoryStore, Store
 from sparing.vbmc.engine import Engine
 from sparing.vbmc.final import final_solution, warnings_for_the_user
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import IterationInfo, State
+from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
-
-logger = logging.getLogger("sparing")
-
-
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """An evaluation as it was logged, and the iterations that it completed, if any."""
-
-    evaluation: Evaluation
-    iterations: tuple[IterationInfo, ...]
 
 
 class Inference:
@@ -79,15 +66,9 @@ class Inference:
         self.settings = replace(base, stopping=replace(base.stopping, tolerance_sd=tolerance))
         budget = base.budget(problem.dimension) if max_evaluations is None else max_evaluations
         starting_points = problem.starting_points(x0)
-        self.store = _open_store(store, self.settings, problem, starting_points, seed, tag)
-        self._engine = Engine(
-            problem,
-            self.settings,
-            RandomStreams(self.store.seed),
-            starting_points,
-            int(budget),
-        )
-        self._n_events = 0
+        self.store = open_store(store, problem, self.settings, starting_points, seed, tag)
+        streams = RandomStreams(self.store.seed)
+        self._engine = Engine(problem, self.settings, streams, starting_points, int(budget))
         try:
             self._replay()
         except BaseException:
@@ -153,12 +134,11 @@ class Inference:
             raise ValueError(f"ask(n) needs n >= 1, got {n}")
         engine = self._engine
         room = engine.max_evaluations - len(engine.log) - len(engine.pending)
-        return [] if self.finished else [self._propose() for _ in range(min(n, room))]
-
-    def _propose(self) -> Proposal:
-        proposal = self._engine.propose()
-        self._take(proposal)
-        return proposal
+        proposals: list[Proposal] = []
+        for _ in range(0 if self.finished else min(n, room)):
+            proposals.append(engine.propose())
+            self._take(proposals[-1])
+        return proposals
 
     def tell(
         self,
@@ -194,14 +174,10 @@ class Inference:
             if not 0.0 <= noise_sd < math.inf:
                 raise ValueError(f"noise_sd must be finite and not negative, got {noise_sd!r}")
             status, message = classify(float(value))
-            number = {Status.OK: float(value), Status.OUT_OF_SUPPORT: -math.inf}.get(status)
-            outcome = Outcome(
-                math.nan if number is None else number,
-                status,
-                duration,
-                message,
-                noise_sd=float(noise_sd) if status is Status.OK else 0.0,
-            )
+            values = {Status.OK: float(value), Status.OUT_OF_SUPPORT: -math.inf}
+            number = values.get(status, math.nan)
+            noise_sd = float(noise_sd) if status is Status.OK else 0.0
+            outcome = Outcome(number, status, duration, message, noise_sd=noise_sd)
         return self.tell_outcome(point, outcome)
 
     def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
@@ -214,28 +190,31 @@ class Inference:
         >>> evaluation.status, evaluation.worker != ""
         (<Status.OK: 'ok'>, True)
         """
-        return self.record(point, outcome).evaluation
+        return self.record(point, outcome)[0]
 
-    def record(self, point: Proposal | ArrayLike, outcome: Outcome) -> Recorded:
-        """Report all that is known of one evaluation, and hear of the iterations it completed.
+    def record(
+        self, point: Proposal | ArrayLike, outcome: Outcome
+    ) -> tuple[Evaluation, tuple[IterationInfo, ...]]:
+        """Report one evaluation; returns it as it is logged, and the iterations it completed.
 
         >>> from sparing.executors import evaluate
         >>> run = sparing.Inference(problem, seed=1)
         >>> for proposal in run.ask(10):
-        ...     recorded = run.record(proposal, evaluate(problem, proposal.x))
-        >>> recorded.evaluation.index, [info.iteration for info in recorded.iterations]
+        ...     evaluation, iterations = run.record(proposal, evaluate(problem, proposal.x))
+        >>> evaluation.index, [info.iteration for info in iterations]
         (9, [1])
         """
         identifier, x = self._identify(point)
         iterations = self._take(Evaluation(len(self._engine.log), identifier, x, outcome))
-        if iterations:
-            self._write_snapshot()
-        return Recorded(self._engine.log[-1], iterations)
+        if iterations and not self.finished and not isinstance(self.store, MemoryStore):
+            # It saves recomputation on resuming; the journal alone would do.
+            arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
+            self.store.write_snapshot(len(self.store.events()), arrays, metadata)
+        return self._engine.log[-1], iterations
 
     def _take(self, event: Event) -> tuple[IterationInfo, ...]:
         """Journal first, then use; the iterations that the event completed."""
         self.store.append(event)
-        self._n_events += 1
         return self._engine.apply(event)
 
     def _identify(self, point: Proposal | ArrayLike) -> tuple[int | None, np.ndarray]:
@@ -276,7 +255,7 @@ class Inference:
         >>> run.result().stop_reason
         <StopReason.UNFINISHED: 'the run has not ended yet'>
         """
-        engine, settings = self._engine, self.settings
+        engine = self._engine
         if not self.history:
             raise TargetError(
                 f"no result yet: {len(engine.log.usable())} usable of {len(engine.log)} "
@@ -284,7 +263,7 @@ class Inference:
             )
         final = engine.final
         if final is None:
-            final = final_solution(engine.state, settings, engine.streams, converged=False)
+            final = final_solution(engine.state, self.settings, engine.streams, converged=False)
         reason, evaluations = engine.stop_reason, self.evaluations
         return Result(
             problem=self.problem,
@@ -300,7 +279,7 @@ class Inference:
                 *self.store.warnings,
                 *warnings_for_the_user(final, engine.state, evaluations, reason),
             ),
-            settings=settings,
+            settings=self.settings,
             seed=self.seed,
             surrogate=engine.state.trained,
         )
@@ -309,45 +288,12 @@ class Inference:
 
     def _replay(self) -> None:
         """Feed the store's events to the engine, from the newest snapshot on where there is one."""
-        events = self.store.events()
-        self._n_events = len(events)
-        state, n_done = self._restored_state(events)
-        if state is not None:
-            self._engine.restore(events[:n_done], *state)
-        for event in events[n_done:]:
+        n_done, restored = 0, snapshot_state(self.store, self.problem, self.settings)
+        if restored is not None:
+            self._engine.restore(*restored)
+            n_done = len(restored[0])
+        for event in self.store.events()[n_done:]:
             self._engine.apply(event)
-
-    def _restored_state(
-        self, events: Sequence[Event]
-    ) -> tuple[tuple[State, list[Mapping[str, float]]] | None, int]:
-        """The newest snapshot's state and how many events it includes; none: start over.
-
-        A snapshot of another release, or one that does not agree with the log, is not used: the
-        events alone give the same run.
-        """
-        snapshot = self.store.latest_snapshot()
-        if snapshot is None or snapshot.number > len(events):
-            return None, 0
-        before = [event for event in events[: snapshot.number] if isinstance(event, Evaluation)]
-        try:
-            state = state_from_parts(
-                snapshot.arrays,
-                snapshot.metadata,
-                base=self._engine.state.transform,
-                evaluations=before,
-                names=self.problem.names,
-                settings=self.settings,
-            )
-        except LoadError as reason:
-            logger.info("snapshot %d not used: %s", snapshot.number, reason)
-            return None, 0
-        return state, snapshot.number
-
-    def _write_snapshot(self) -> None:
-        """Save recomputation on resuming; the journal alone would do."""
-        if not self.finished and not isinstance(self.store, MemoryStore):
-            arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
-            self.store.write_snapshot(self._n_events, arrays, metadata)
 
     def close(self) -> None:
         """Release the store; the run can be resumed from it.
@@ -388,27 +334,3 @@ def _check_arguments(
         faults.append(f"tolerance must be a positive number, got {tolerance!r}")
     if faults:
         raise SettingsError(faults)
-
-
-def _open_store(
-    store: str | Path | Store | None,
-    settings: Settings,
-    problem: Problem,
-    starting_points: np.ndarray,
-    seed: int | None,
-    tag: str,
-) -> Store:
-    """The store to write to; a path is created, or opened when it holds the same problem."""
-    if store is None:
-        return MemoryStore(seed=RandomStreams(seed).seed)
-    if isinstance(store, (str, Path)):
-        identity = fingerprint(problem, settings, tag=tag, starting_points=starting_points)
-        opened: Store = RunDirectory.open(store, identity, seed=seed, upgrade=upgraded_fingerprint)
-    else:
-        opened = store
-    if seed is not None and opened.seed != seed:
-        opened.close()
-        raise SettingsError(
-            [f"seed is {seed}, but the run in {store} was started with {opened.seed}: leave it out"]
-        )
-    return opened

@@ -14,13 +14,13 @@ import threading
 import time
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,13 +29,15 @@ from sparing.problem.evaluations import Evaluation
 from sparing.report import LIVE_SCRIPT, LiveStatus, report_page, waiting_page
 from sparing.results.result import Result
 from sparing.running.inference import Inference
-from sparing.running.stored_run import load_run, pending_proposals, stored_identity
+from sparing.running.load_run import load_run
+from sparing.running.stored_run import pending_proposals, stored_identity
 from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
 from sparing.store.lock.state import Holder, lock_state
 from sparing.summary.numbers import counted, duration
 from sparing.vbmc.answer import LastFit
 
 HOST = "127.0.0.1"
+SCRIPT = files("sparing.report").joinpath("templates", LIVE_SCRIPT)
 WAITING = (
     "Nothing to show yet: the first points are being evaluated. The report appears by itself once "
     "there are enough of them for a first surrogate."
@@ -101,8 +103,7 @@ class LivePage:
 
     def status_json(self) -> str:
         """How the run stands now, for the page's script."""
-        status = _look(self._directory).status
-        return json.dumps({"version": status.version, "text": status.text})
+        return json.dumps(asdict(_look(self._directory).status))
 
     def html(self) -> str:
         """The page as it is now; two browsers wait for the same rendering."""
@@ -114,35 +115,39 @@ class LivePage:
             return self._html
 
     def _rendered(self, view: _View) -> str:
-        title = f"Run in {self._directory.resolve().name}"
+        title, waiting = f"Run in {self._directory.resolve().name}", WAITING
         try:
-            result = _result(self._directory, view)
+            result = _result(view)
         except TargetError as reason:  # the initial design is not complete, and nobody goes on
-            return waiting_page(str(reason), title=title, live=view.status)
+            result, waiting = None, str(reason)
         if result is None:
-            return waiting_page(WAITING, title=title, live=view.status)
+            return waiting_page(waiting, title=title, live=view.status)
         return report_page(result, title=title, live=view.status)
 
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """What one look into the run directory found."""
+    """What one look into the run directory found; the store is closed, and can be read."""
 
-    status: LiveStatus
+    store: RunDirectory
     running: bool
-    events: tuple[Event, ...]
     snapshot: Snapshot | None
+
+    @property
+    def status(self) -> LiveStatus:
+        """What the page says above the report, which is of the last iteration during a run."""
+        events = self.store.events()
+        if self.running:
+            version = f"running {0 if self.snapshot is None else self.snapshot.number}"
+        else:
+            version = f"stopped {len(events)}"
+        return LiveStatus(version, _text(events, self.running))
 
 
 def _look(directory: Path) -> _View:
     with RunDirectory.open(directory, read_only=True) as store:
         running = lock_state(directory).holder not in (Holder.NOBODY, Holder.DEAD)
-        events, snapshot = store.events(), store.latest_snapshot()
-    if running:
-        version = f"running {0 if snapshot is None else snapshot.number}"
-    else:
-        version = f"stopped {len(events)}"
-    return _View(LiveStatus(version, _text(events, running)), running, events, snapshot)
+        return _View(store, running, store.latest_snapshot())
 
 
 def _text(events: Sequence[Event], running: bool) -> str:
@@ -159,35 +164,30 @@ def _text(events: Sequence[Event], running: bool) -> str:
     return f"{'Running' if running else 'No process is running it'}: {', '.join(parts)}."
 
 
-def _result(directory: Path, view: _View) -> Result | None:
+def _result(view: _View) -> Result | None:
     """What the page reports; None before the first iteration.
 
     While the run goes on, the state after its last iteration, without the final fit; when nobody
     runs it, its result, computed once.
     """
     if not view.running:
-        return load_run(directory)
+        return load_run(view.store.path)
     if view.snapshot is None:
         return None
-    with RunDirectory.open(directory, read_only=True) as store:
-        identity, warnings = stored_identity(store), store.warnings
-        seed = store.seed
-    arguments: dict[str, Any] = identity.arguments
-    arguments["settings"] = replace(identity.settings, final_fit=LastFit())
-    past = _UpToSnapshot(seed, view.events, view.snapshot)
-    with Inference(
-        identity.problem, **arguments, max_evaluations=sys.maxsize, store=past
-    ) as inference:
-        # Warnings are for those who use a result; here the checks say how far it is.
-        return replace(inference.result(), settings=identity.settings, warnings=warnings)
+    identity = stored_identity(view.store)
+    shown = replace(identity, settings=replace(identity.settings, final_fit=LastFit()))
+    past = _UpToSnapshot(view.store, view.snapshot)
+    run = Inference(shown.problem, **shown.arguments, max_evaluations=sys.maxsize, store=past)
+    # Warnings are for those who use a result; here the checks say how far it is.
+    return replace(run.result(), settings=identity.settings, warnings=view.store.warnings)
 
 
 class _UpToSnapshot(MemoryStore):
     """The events up to a snapshot, and the snapshot: nothing is left to compute."""
 
-    def __init__(self, seed: int, events: Sequence[Event], snapshot: Snapshot) -> None:
-        super().__init__(seed)
-        self._events = list(events[: snapshot.number])
+    def __init__(self, store: RunDirectory, snapshot: Snapshot) -> None:
+        super().__init__(store.seed)
+        self._events = list(store.events()[: snapshot.number])
         self._snapshot = snapshot
 
     def latest_snapshot(self) -> Snapshot:
@@ -196,8 +196,6 @@ class _UpToSnapshot(MemoryStore):
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
     def __init__(self, address: tuple[str, int], page: LivePage) -> None:
         super().__init__(address, _Handler)
         self.page = page
@@ -222,12 +220,12 @@ class _Handler(BaseHTTPRequestHandler):
         contents = {
             "/": ("text/html", server.page.html),
             "/status": ("application/json", server.page.status_json),
-            f"/{LIVE_SCRIPT}": ("text/javascript", _script),
+            f"/{LIVE_SCRIPT}": ("text/javascript", partial(SCRIPT.read_text, "utf-8")),
         }
-        kind, content = contents.get(self.path, ("", None))
-        if content is None:
+        if self.path not in contents:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", "no such page\n")
             return
+        kind, content = contents[self.path]
         try:
             self._answer(HTTPStatus.OK, kind, content())
         except SparingError as error:  # such as a run directory that was moved away
@@ -246,7 +244,3 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """To the library's log, not to the terminal."""
         logger.debug(format, *args)
-
-
-def _script() -> str:
-    return files("sparing.report").joinpath("templates", LIVE_SCRIPT).read_text("utf-8")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from sparing.executors.failures import FailedEvaluationError, FailurePolicy
@@ -85,7 +84,7 @@ class DrivenRun:
     def tell(self, proposal: Proposal, outcome: Outcome) -> None:
         """Use an outcome, unless the run has ended meanwhile, and show what it brought."""
         inference = self.inference
-        iterations = () if self.finished else inference.record(proposal, outcome).iterations
+        iterations = () if self.finished else inference.record(proposal, outcome)[1]
         inference.store.spool.remove(proposal.identifier)
         self._display.evaluation(inference.n_evaluations, inference.n_failed, outcome.duration)
         self._display.running(self.n_in_flight)
@@ -123,12 +122,7 @@ class RunLoop:
         self._pool = self._open_pool()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._pool.close()
 
     def drive(self, runs: Sequence[DrivenRun]) -> None:

@@ -28,7 +28,7 @@ from sparing.problem.evaluations import Evaluation
 from sparing.results.several_runs import SeveralRuns
 from sparing.running.inference import Inference
 from sparing.running.loop import Callback, DrivenRun, RunLoop
-from sparing.running.progress.several_display import RunsDisplay, make_runs_display
+from sparing.running.progress.display import Display, make_display
 from sparing.store import RunDirectory, Store
 from sparing.store.run_group import RunGroup, open_group
 from sparing.variational.starts import Starts
@@ -71,7 +71,7 @@ def infer_several(
             for number, (own, path) in enumerate(zip(points, paths, strict=True), start=1)
         ]
         budget = runs[0].max_evaluations
-        display = opened.enter_context(make_runs_display(progress, problem, n_runs, budget))
+        display = opened.enter_context(make_display(progress, problem, budget, n_runs))
         opened.enter_context(loop)
         compile_with_notice(display.compiling)
         display.start()
@@ -101,7 +101,7 @@ def infer_several(
 
 
 def _driven(
-    run: Inference, display: RunsDisplay, callback: Callback | None, number: int | None
+    run: Inference, display: Display, callback: Callback | None, number: int | None
 ) -> DrivenRun:
     """A numbered run, or the pooled one, with its part of the display."""
     name = "pooled" if number is None else f"run {number}"

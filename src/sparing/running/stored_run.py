@@ -1,27 +1,25 @@
-"""A run read back from its directory, without the model that made it.
+"""What a run directory says of its run, without the model that made it.
 
-The run directory knows everything but the functions: names, bounds, prior, settings, starting
-points, seed and every evaluation. Replaying them gives the posterior and the evidence again; only
-new evaluations need the model.
+It knows everything but the functions: names, bounds, prior, settings, starting points, seed and
+every evaluation. Replaying them gives the posterior and the evidence again (`load_run`); only new
+evaluations need the model.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from os import PathLike
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparing.errors import LoadError, StoreError
+from sparing.errors import LoadError, SettingsError
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
-from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.results.files.fingerprint import fingerprint
 from sparing.results.files.load_errors import load_errors
 from sparing.results.files.result_reader import load
@@ -29,18 +27,16 @@ from sparing.results.files.settings_json import settings_from_json, upgraded_fin
 from sparing.results.files.state_codec import state_from_parts
 from sparing.results.files.stored_problem import VECTORS, StoredLogDensity, StoredPrior
 from sparing.results.result import Result
-from sparing.running.inference import Inference
-from sparing.store import RunDirectory
+from sparing.store import MemoryStore, RunDirectory, Store
 from sparing.store.json_members import Members, read_numbers
 from sparing.store.problem_file import require_same_problem
 from sparing.store.run_directory import PROBLEM
-from sparing.store.run_group import read_group
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import IterationInfo
-from sparing.vbmc.stopping import StopReason
+from sparing.vbmc.state import IterationInfo, State
 
 RESULT = "result.sparing"  # where the command line leaves the result of a run directory
-FEWEST_EVALUATIONS = 2  # the smallest budget
+
+logger = logging.getLogger("sparing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,51 +100,65 @@ def require_same_model(store: RunDirectory, problem: Problem) -> None:
     require_same_problem(store.path, upgraded_fingerprint(store.fingerprint), now)
 
 
-def latest_iteration(store: RunDirectory) -> IterationInfo | None:
-    """What the newest snapshot says of its last iteration; None when there is nothing to read."""
-    snapshot = store.latest_snapshot()
-    if snapshot is None:
+def open_store(
+    store: str | Path | Store | None,
+    problem: Problem,
+    settings: Settings,
+    starting_points: Array,
+    seed: int | None,
+    tag: str,
+) -> Store:
+    """The store to write to; a path is created, or opened when it holds the same problem."""
+    if store is None:
+        return MemoryStore(seed)
+    if isinstance(store, (str, Path)):
+        identity = fingerprint(problem, settings, tag=tag, starting_points=starting_points)
+        opened: Store = RunDirectory.open(store, identity, seed=seed, upgrade=upgraded_fingerprint)
+    else:
+        opened = store
+    if seed is not None and opened.seed != seed:
+        opened.close()
+        raise SettingsError(
+            [f"seed is {seed}, but the run in {store} was started with {opened.seed}: leave it out"]
+        )
+    return opened
+
+
+def snapshot_state(
+    store: Store, problem: Problem, settings: Settings
+) -> tuple[Sequence[Event], State, list[Mapping[str, float]]] | None:
+    """The events up to the newest snapshot, the state after them, and the iterations' timings.
+
+    None without a snapshot. One of another release, or one that does not agree with the log, is
+    not used: the events alone give the same run.
+    """
+    snapshot, events = store.latest_snapshot(), store.events()
+    if snapshot is None or snapshot.number > len(events):
         return None
-    stored = stored_identity(store)
-    before = store.events()[: snapshot.number]
+    before = events[: snapshot.number]
     try:
         state, timings = state_from_parts(
             snapshot.arrays,
             snapshot.metadata,
-            base=ParameterTransform.from_problem(stored.problem, stored.settings.bounded_map),
+            base=ParameterTransform.from_problem(problem, settings.bounded_map),
             evaluations=[event for event in before if isinstance(event, Evaluation)],
-            names=stored.problem.names,
-            settings=stored.settings,
+            names=problem.names,
+            settings=settings,
         )
-    except LoadError:  # of another release: the journal is still good
+    except LoadError as reason:
+        logger.info("snapshot %d not used: %s", snapshot.number, reason)
         return None
+    return before, state, timings
+
+
+def latest_iteration(store: RunDirectory) -> IterationInfo | None:
+    """What the newest snapshot says of its last iteration; None when there is nothing to read."""
+    stored = stored_identity(store)
+    restored = snapshot_state(store, stored.problem, stored.settings)
+    if restored is None:
+        return None
+    _, state, timings = restored
     return IterationInfo(**vars(state.history[-1]), timings=timings[-1])
-
-
-def load_run(path: str | PathLike[str]) -> Result:
-    """The result in a file that ``result.save`` wrote, or of the run in a run directory.
-
-    A run in progress gives its result so far; nothing in the directory changes. The functions of
-    the problem are not stored, as with ``sparing.load``.
-
-    >>> result = sparing.infer(problem, max_evaluations=12, store="run", progress=False)
-    >>> again = sparing.load_run("run")
-    >>> again.n_evaluations, again.log_evidence == result.log_evidence
-    (12, True)
-    """
-    location = Path(path)
-    if not location.is_dir():
-        return load(location)
-    group = read_group(location)
-    if group is not None:
-        raise StoreError(
-            f"{location} holds {group.n_runs} runs: load one of them, such as "
-            f"{group.run_paths[0]}, or the pooled one, {location / 'pooled-N'}; "
-            f"sparing.infer(..., runs={group.n_runs}, store=...) gives them together"
-        )
-    with RunDirectory.open(location, read_only=True) as store:
-        saved = saved_result(store)
-        return _replayed_result(store) if saved is None else saved
 
 
 def saved_result(store: RunDirectory) -> Result | None:
@@ -170,22 +180,3 @@ def pending_proposals(events: Iterable[Event]) -> tuple[Proposal, ...]:
         elif event.identifier is not None:
             pending.pop(event.identifier, None)
     return tuple(pending.values())
-
-
-def _replayed_result(store: RunDirectory) -> Result:
-    identity = stored_identity(store)
-    events = store.events()
-    unfinished = bool(pending_proposals(events))
-    # Nothing in flight: the run ended here, and what it computed at its end is computed again.
-    n_recorded = sum(isinstance(event, Evaluation) for event in events)
-    budget = sys.maxsize if unfinished else max(n_recorded, FEWEST_EVALUATIONS)
-    inference = Inference(
-        identity.problem, **identity.arguments, max_evaluations=budget, store=store
-    )
-    inference.stop(StopReason.UNFINISHED)
-    result = inference.result()
-    if result.stop_reason is not StopReason.BUDGET:
-        return result
-    text = f"rebuilt from the journal in {store.path}, which does not record why a run ended"
-    warning = WarningText(WarningTopic.REBUILT_RESULT, text)
-    return replace(result, warnings=(*result.warnings, warning))

@@ -12,6 +12,7 @@ from sparing.kernels import announce, compilation
 from sparing.running.progress import display as progress
 from sparing.running.progress import progress as run_progress
 from sparing.running.progress.display import Display, LiveDisplay, PlainDisplay, make_display
+from sparing.running.progress.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def run_through(display):
 
 def test_plain_lines_carry_the_figures():
     stream = io.StringIO()
-    run_through(PlainDisplay(stream, dimension=2, max_evaluations=200))
+    run_through(PlainDisplay(Progress(2, 200), stream))
     lines = stream.getvalue().splitlines()
     assert all(line.startswith("sparing: ") for line in lines)
     assert announce.NOTICE in lines[0]
@@ -93,7 +94,7 @@ def test_plain_lines_carry_the_figures():
 
 def test_plain_evaluations_speak_only_after_a_silence(monkeypatch):
     stream = io.StringIO()
-    display = PlainDisplay(stream, dimension=1, max_evaluations=9)
+    display = PlainDisplay(Progress(1, 9), stream)
     display.evaluation(1, 0)
     assert stream.getvalue() == ""
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_PLAIN_LINES", 0.0)
@@ -104,20 +105,20 @@ def test_plain_evaluations_speak_only_after_a_silence(monkeypatch):
 def test_a_closed_stream_does_not_end_the_run():
     stream = io.StringIO()
     stream.close()
-    run_through(PlainDisplay(stream, dimension=2, max_evaluations=200))
+    run_through(PlainDisplay(Progress(2, 200), stream))
 
 
 def test_plain_text_survives_an_ascii_stream():
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
-    PlainDisplay(stream, dimension=2, max_evaluations=5).finish("σ = 1 ± 2")
+    PlainDisplay(Progress(2, 5), stream).finish("σ = 1 ± 2")
     assert b"sparing: ? = 1 +- 2\n" in raw.getvalue()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("-inf"), 1e12])
 def test_unusual_numbers_are_shown(value):
     stream = io.StringIO()
-    display = PlainDisplay(stream, dimension=2, max_evaluations=5)
+    display = PlainDisplay(Progress(2, 5), stream)
     display.iteration(FakeIteration(elbo=value, elbo_sd=value, reliability=value))
     assert f"ELBO {value:.4g} ± {value:.4g}" in stream.getvalue()
 

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on.
+"""What a person sees while a run, or several of one problem, go on.
 
 On a terminal, and in a notebook with ipywidgets, one panel that is redrawn; elsewhere plain lines
 on standard error, one per iteration; nothing with ``progress=False``. Nothing here goes through
@@ -13,7 +13,7 @@ import importlib.util
 import math
 import sys
 import time
-from types import TracebackType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -25,7 +25,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sparing.kernels.announce import NOTICE
-from sparing.running.progress.progress import Progress, clock, count, estimate, number, phase
+from sparing.running.progress.progress import Progress, clock, estimate, number, phase
+from sparing.summary.numbers import counted
 
 if TYPE_CHECKING:
     from sparing.problem.problem import Problem
@@ -37,22 +38,38 @@ SECONDS_BETWEEN_PLAIN_LINES = 30.0
 
 
 class Display:
-    """A display that shows nothing, and the interface of those that do."""
+    """A display that shows nothing, and takes note of what others show."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def part(self, name: str, max_evaluations: int, last: IterationInfo | None = None) -> Display:
+        """The display of one of several runs; ``last`` is where an earlier process left it."""
+        n_evaluations = 0 if last is None else last.n_evaluations
+        row = Progress(self._progress.dimension, max_evaluations, 1, n_evaluations, last=last)
+        return self._part(name, row)
+
+    def _part(self, name: str, progress: Progress) -> Display:  # nothing is shown
+        return Display(progress)
 
     def compiling(self) -> None:
         """Kernels are about to be compiled, which takes a while."""
 
     def start(self) -> None:
         """The first evaluation is about to be made."""
+        self._progress.started = time.monotonic()
 
     def running(self, n_running: int) -> None:
         """So many evaluations are under way."""
+        self._progress.n_running = n_running
 
     def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
         """So many evaluations have been made, so many failed; the last took so many seconds."""
+        self._progress.evaluation(n_evaluations, n_failed, seconds)
 
     def iteration(self, info: IterationInfo) -> None:
         """An iteration of the algorithm has ended."""
+        self._progress.iteration(info)
 
     def finish(self, result_summary: str) -> None:
         """The run has ended with this result."""
@@ -63,32 +80,23 @@ class Display:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-def make_display(progress: bool, problem: Problem, max_evaluations: int) -> Display:
-    """The display that suits where standard error goes."""
+def make_display(
+    progress: bool, problem: Problem, max_evaluations: int, n_runs: int = 1
+) -> Display:
+    """The display that suits where standard error goes; the budget is each run's."""
+    state = Progress(len(problem.names), max_evaluations, n_runs)
     if not progress or sys.stderr is None:  # no standard error: a windowed program
-        return Display()
-    dimension = len(problem.names)
-    console = redrawable_console()
-    if console is not None:
-        return LiveDisplay(console, dimension, max_evaluations)
-    return PlainDisplay(sys.stderr, dimension, max_evaluations)
-
-
-def redrawable_console() -> Console | None:
-    """Standard error, if what it shows can be redrawn."""
+        return Display(state)
     console = Console(stderr=True)
     # rich draws in a notebook through ipywidgets, and only warns when they are missing.
     has_widgets = console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
-    return console if has_widgets or console.is_interactive else None
+    if not (has_widgets or console.is_interactive):
+        return PlainDisplay(state, sys.stderr)
+    return LiveDisplay(state, console) if n_runs == 1 else LiveRuns(state, console)
 
 
 class PlainDisplay(Display):
@@ -97,13 +105,14 @@ class PlainDisplay(Display):
     ``name`` stands in front of every line, when there are other runs to tell this one from.
     """
 
-    def __init__(
-        self, stream: TextIO, dimension: int, max_evaluations: int, name: str = ""
-    ) -> None:
+    def __init__(self, progress: Progress, stream: TextIO, name: str = "") -> None:
+        super().__init__(progress)
         self._stream = stream
         self._prefix = f"{name}: " if name else ""
-        self._progress = Progress(dimension, max_evaluations)
         self._last_line = time.monotonic()
+
+    def _part(self, name: str, progress: Progress) -> Display:
+        return PlainDisplay(progress, self._stream, name)
 
     def compiling(self) -> None:
         """Say that kernels are being compiled."""
@@ -111,25 +120,18 @@ class PlainDisplay(Display):
 
     def start(self) -> None:
         """Say what is being inferred."""
-        self._progress.started = time.monotonic()
-        state = self._progress
-        self._write(
-            f"{count(state.dimension, 'parameter')}, at most {state.max_evaluations} evaluations"
-        )
-
-    def running(self, n_running: int) -> None:
-        """Mention it in the next line."""
-        self._progress.n_running = n_running
+        super().start()
+        self._write(self._progress.task_text())
 
     def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
         """Say so when nothing has been said for a while."""
-        self._progress.evaluation(n_evaluations, n_failed, seconds)
+        super().evaluation(n_evaluations, n_failed, seconds)
         if time.monotonic() - self._last_line >= SECONDS_BETWEEN_PLAIN_LINES:
             self._write(f"{self._progress.evaluations_text()}, {self._progress.clock_text()}")
 
     def iteration(self, info: IterationInfo) -> None:
         """One line per iteration."""
-        self._progress.iteration(info)
+        super().iteration(info)
         self._write(
             f"iteration {info.iteration}: {self._progress.evaluations_text()}, "
             f"log evidence {estimate(info.log_evidence, info.log_evidence_sd)}, "
@@ -139,11 +141,12 @@ class PlainDisplay(Display):
         )
 
     def finish(self, result_summary: str) -> None:
-        """The result, and where the time went."""
+        """The result, and where the time of a single run went."""
         for line in result_summary.splitlines():
             self._write(line)
-        target, library = self._progress.target_seconds, self._progress.library_text()
-        self._write(f"time in the target {target:.1f} s, in the library {library}")
+        if self._progress.n_runs == 1:
+            target, library = self._progress.target_seconds, self._progress.library_text()
+            self._write(f"time in the target {target:.1f} s, in the library {library}")
 
     def _write(self, text: str) -> None:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
@@ -160,14 +163,14 @@ class PlainDisplay(Display):
 class LiveDisplay(Display):
     """One panel, redrawn a few times a second."""
 
-    def __init__(self, console: Console, dimension: int, max_evaluations: int) -> None:
+    def __init__(self, progress: Progress, console: Console) -> None:
+        super().__init__(progress)
         self._console = console
-        self._progress = Progress(dimension, max_evaluations)
         self._compiling = Spinner("line", NOTICE)
         self._running = False
         self._live = Live(
             console=console,
-            get_renderable=self._render,
+            get_renderable=lambda: self._panel() if self._running else self._compiling,
             refresh_per_second=REFRESHES_PER_SECOND,
             # What the target prints appears above the panel; a redirected stdout stays redirected.
             redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
@@ -179,56 +182,40 @@ class LiveDisplay(Display):
 
     def start(self) -> None:
         """Show the panel."""
-        self._progress.started = time.monotonic()
+        super().start()
         self._running = True
         self._live.start()
         self._live.refresh()
 
-    def running(self, n_running: int) -> None:
-        """Show it at the next refresh."""
-        self._progress.n_running = n_running
-
-    def evaluation(self, n_evaluations: int, n_failed: int, seconds: float = math.nan) -> None:
-        """Move the bar at the next refresh."""
-        self._progress.evaluation(n_evaluations, n_failed, seconds)
-
     def iteration(self, info: IterationInfo) -> None:
         """Show the iteration's figures at once."""
-        self._progress.iteration(info)
+        super().iteration(info)
         self._live.refresh()
 
     def finish(self, result_summary: str) -> None:
         """Leave the last panel standing, with the result under it."""
         self._live.refresh()  # a notebook's panel is not redrawn when it stops
         self.close()
-        self._console.print(Text(spell(result_summary, self._console.encoding)))
+        self._console.print(self._text(result_summary))
 
     def close(self) -> None:
         """Stop redrawing and show the cursor again."""
         self._live.stop()
 
-    def _render(self) -> RenderableType:
-        return self._panel() if self._running else self._compiling
-
     def _panel(self) -> Panel:
         state = self._progress
-        title = f"sparing: {count(state.dimension, 'parameter')}"
         bar = Table.grid(padding=(0, 2))
-        completed = min(state.n_evaluations, state.max_evaluations)
-        bar.add_row(
-            ProgressBar(total=state.max_evaluations, completed=completed, width=24),
-            state.evaluations_text(),
-            clock(state.elapsed),
-        )
-        figures = self._first_evaluations() if state.last is None else self._figures(state.last)
+        bar.add_row(_bar(state, width=24), state.evaluations_text(), clock(state.elapsed))
+        if state.last is None:
+            parts = ("evaluating the initial design", state.time_left_text())
+            figures: RenderableType = Text(", ".join(filter(None, parts)))
+        else:
+            figures = self._figures(state.last)
+        title = f"sparing: {counted(state.dimension, 'parameter')}"
         return Panel(Group(bar, figures), title=title, title_align="left", expand=False)
 
-    def _first_evaluations(self) -> RenderableType:
-        left = self._progress.time_left_text()
-        return Text(", ".join(filter(None, ("evaluating the initial design", left))))
-
     def _figures(self, info: IterationInfo) -> Table:
-        samples = count(info.n_hyperparameter_samples, "hyperparameter sample")
+        samples = counted(info.n_hyperparameter_samples, "hyperparameter sample")
         rows = (
             ("iteration", f"{info.iteration}, {phase(info)}"),
             ("log evidence", estimate(info.log_evidence, info.log_evidence_sd)),
@@ -242,8 +229,50 @@ class LiveDisplay(Display):
         )
         table = Table.grid(padding=(0, 2))
         for name, value in rows:
-            table.add_row(Text(name, style="dim"), Text(spell(value, self._console.encoding)))
+            table.add_row(Text(name, style="dim"), self._text(value))
         return table
+
+    def _text(self, text: str) -> Text:
+        return Text(spell(text, self._console.encoding))
+
+
+class LiveRuns(LiveDisplay):
+    """One panel with a row for each of several runs."""
+
+    def __init__(self, progress: Progress, console: Console) -> None:
+        super().__init__(progress, console)
+        self._rows: dict[str, Progress] = {}
+
+    def _part(self, name: str, progress: Progress) -> Display:
+        # A new object: the thread that redraws may be reading the old one.
+        self._rows = {**self._rows, name: progress}
+        return _Row(progress, self._live.refresh)
+
+    def _panel(self) -> Panel:
+        table = Table.grid(padding=(0, 2))
+        for name, row in self._rows.items():
+            bar, standing = _bar(row, width=16), self._text(row.standing_text())
+            table.add_row(name, bar, row.evaluations_text(), standing)
+        title = f"sparing: {self._progress.task_text()}, {clock(self._progress.elapsed)}"
+        return Panel(table, title=title, title_align="left", expand=False)
+
+
+class _Row(Display):
+    """One run's row of the panel, redrawn at once after an iteration."""
+
+    def __init__(self, progress: Progress, refresh: Callable[[], None]) -> None:
+        super().__init__(progress)
+        self._refresh = refresh
+
+    def iteration(self, info: IterationInfo) -> None:
+        """Show the iteration's figures at once."""
+        super().iteration(info)
+        self._refresh()
+
+
+def _bar(progress: Progress, width: int) -> ProgressBar:
+    completed = min(progress.n_evaluations, progress.max_evaluations)
+    return ProgressBar(total=progress.max_evaluations, completed=completed, width=width)
 
 
 def spell(text: str, encoding: str) -> str:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from sparing.summary.numbers import counted
 from sparing.vbmc.state import IterationInfo
 
 PHASES_SHOWN = 3
@@ -16,10 +17,11 @@ FEWEST_FOR_A_PACE = 5
 
 @dataclass
 class Progress:
-    """How far a run has come, as a display has been told."""
+    """How far a run has come, or the time that several have taken, as a display has been told."""
 
     dimension: int
-    max_evaluations: int
+    max_evaluations: int  # of each run
+    n_runs: int = 1
     n_evaluations: int = 0
     n_failed: int = 0
     n_running: int = 0
@@ -57,6 +59,19 @@ class Progress:
             return math.nan
         return (self.max_evaluations - self.n_evaluations) * self.elapsed / n_made
 
+    def task_text(self) -> str:
+        """'2 parameters, at most 200 evaluations', or '2 parameters, 3 runs of at most ...'."""
+        runs = f"{self.n_runs} runs of " if self.n_runs > 1 else ""
+        parameters = counted(self.dimension, "parameter")
+        return f"{parameters}, {runs}at most {self.max_evaluations} evaluations"
+
+    def standing_text(self) -> str:
+        """How far a run is in few words: its log evidence once it has one."""
+        if self.last is None:
+            return "initial design" if self.n_evaluations or self.n_running else "waits"
+        evidence = estimate(self.last.log_evidence, self.last.log_evidence_sd)
+        return f"log evidence {evidence}, {phase(self.last)}"
+
     def evaluations_text(self) -> str:
         """'35/200 evaluations', with those that failed or are running when there are any."""
         failed = f" ({self.n_failed} failed)" if self.n_failed else ""
@@ -77,11 +92,6 @@ class Progress:
         phases = self.seconds_by_phase.most_common(PHASES_SHOWN)
         named = ", ".join(f"{phase} {seconds:.1f}" for phase, seconds in phases)
         return f"{self.seconds_by_phase.total():.1f} s" + (f" ({named})" if named else "")
-
-
-def count(number: int, noun: str) -> str:
-    """'1 parameter', '2 parameters'."""
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def phase(info: IterationInfo) -> str:
