@@ -31,7 +31,7 @@ from sparing.results.result import Result
 from sparing.running.inference import Inference
 from sparing.running.stored_run import load_run, pending_proposals, stored_identity
 from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
-from sparing.store.lock.state import Holder, lock_state
+from sparing.store.lock import Holder, lock_state
 from sparing.summary.numbers import counted, duration
 from sparing.vbmc.answer import LastFit
 

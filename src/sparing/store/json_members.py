@@ -151,10 +151,6 @@ class Members:
         """A float."""
         return read_number(self.take(name), name)
 
-    def optional_number(self, name: str, default: float) -> float:
-        """A float, or the default when it is not there."""
-        return self.number(name) if name in self._left else default
-
     def numbers(self, name: str) -> list[float]:
         """A list of at least one float."""
         return read_numbers(self.take(name), name)
@@ -188,16 +184,6 @@ class Members:
         if null:
             self.take(name)
         return null
-
-    def header(self, schema: int) -> None:
-        """The version of a file's format, which must be this one, and who wrote it."""
-        found = self.count("schema")
-        require(
-            found == schema,
-            f"its format is version {found} and this release reads version {schema}; "
-            "use a newer release of sparing",
-        )
-        self.text("written_by")
 
     def format(self, name: str, version: int) -> None:
         """The name of a format, and its version up to this one."""
