@@ -32,7 +32,7 @@ from sparing.running.inference import Inference
 from sparing.running.load_run import load_run
 from sparing.running.stored_run import pending_proposals, stored_identity
 from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
-from sparing.store.lock.state import Holder, lock_state
+from sparing.store.lock import Holder, lock_state
 from sparing.summary.numbers import counted, duration
 from sparing.vbmc.answer import LastFit
 

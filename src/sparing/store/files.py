@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Generator
@@ -102,7 +103,16 @@ def require_regular(descriptor: int, path: Path) -> None:
 def read_descriptor(descriptor: int) -> bytes:
     """Everything from the start of an open file."""
     os.lseek(descriptor, 0, os.SEEK_SET)
-    pieces = []
-    while piece := os.read(descriptor, 1 << 20):
-        pieces.append(piece)
-    return b"".join(pieces)
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read()
+
+
+def numbered_files(directory: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
+    """Number and path, by number, of the files whose name has this pattern, a number in it."""
+    with explained_errors(directory, "read"):
+        try:
+            paths = list(directory.iterdir())
+        except FileNotFoundError:
+            return []
+    matches = [(name.fullmatch(path.name), path) for path in paths]
+    return sorted((int(match[1]), path) for match, path in matches if match)

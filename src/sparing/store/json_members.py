@@ -185,16 +185,6 @@ class Members:
             self.take(name)
         return null
 
-    def header(self, schema: int) -> None:
-        """The version of a file's format, which must be this one, and who wrote it."""
-        found = self.count("schema")
-        require(
-            found == schema,
-            f"its format is version {found} and this release reads version {schema}; "
-            "use a newer release of sparing",
-        )
-        self.text("written_by")
-
     def format(self, name: str, version: int) -> None:
         """The name of a format, and its version up to this one."""
         require(self._left.pop("format", None) == name, f"it is not a {name}")
