@@ -10,6 +10,7 @@ from tests.report.records import (
     too_short,
 )
 
+import sparing
 from sparing.plots import plot_slices
 
 
