@@ -42,7 +42,14 @@ def _write(value: object, hint: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         types_of = field_types(type(value))
         members = {name: _write(getattr(value, name), kind) for name, kind in types_of.items()}
-        return members if len(kinds) == 1 else _with_kind(members, type(value), kinds)
+        if len(kinds) == 1:
+            return members
+        name = type(value).__name__
+        if type(value) not in kinds:
+            raise TypeError(f"{name} is not one of {', '.join(kind.__name__ for kind in kinds)}")
+        if KIND in members:
+            raise TypeError(f"a {name} cannot be told from other dataclasses in JSON")
+        return {KIND: name, **members}
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, tuple | list) and (item_hints := get_args(kinds[0])):
@@ -55,15 +62,6 @@ def _write(value: object, hint: Any) -> Any:
             return int(value)
         return encode_number(float(value))
     raise TypeError(f"{value!r} cannot be written as JSON")
-
-
-def _with_kind(members: dict[str, Any], owner: type, kinds: tuple[Any, ...]) -> dict[str, Any]:
-    if owner not in kinds:
-        known = ", ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"{owner.__name__} is not one of {known}")
-    if KIND in members:
-        raise TypeError(f"a {owner.__name__} cannot be told from other dataclasses in JSON")
-    return {KIND: owner.__name__, **members}
 
 
 def dataclass_from_json(value: Any, expected: type[T], where: str) -> T:

@@ -24,18 +24,13 @@ def explained_errors(path: Path, action: str) -> Generator[None, None, None]:
     try:
         yield
     except OSError as error:
-        raise explain(error, path, action) from error
-
-
-def explain(error: OSError, path: Path, action: str) -> StoreError:
-    """The `StoreError` for an operating system error met while doing something to a file."""
-    reason = error.strerror or str(error)
-    if error.errno in FULL:
-        return StoreFullError(
-            f"cannot {action} {path}: {reason}. Everything recorded before is safe: make space, "
-            "then start the run again with the same store to resume it"
-        )
-    return StoreError(f"cannot {action} {path}: {reason}")
+        text = f"cannot {action} {path}: {error.strerror or error}"
+        if error.errno not in FULL:
+            raise StoreError(text) from error
+        raise StoreFullError(
+            f"{text}. Everything recorded before is safe: make space, then start the run again "
+            "with the same store to resume it"
+        ) from error
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -33,9 +33,7 @@ def to_json_types(value: Any) -> Any:
     match value:
         case None | bool() | str():
             return value
-        case np.bool_():
-            return bool(value)
-        case int() | np.integer():
+        case int():
             return int(value)
         case float() | np.floating():
             return encode_number(float(value))
@@ -45,7 +43,7 @@ def to_json_types(value: Any) -> Any:
             return {key: to_json_types(item) for key, item in value.items()}
         case list() | tuple():
             return [to_json_types(item) for item in value]
-        case np.ndarray():
+        case np.ndarray() | np.bool_() | np.integer():
             return to_json_types(value.tolist())
         case _:
             raise TypeError(f"{value!r} cannot be written as JSON")
@@ -67,19 +65,12 @@ def parse_object(text: bytes) -> dict[str, Any]:
     return value
 
 
-def check_nesting(value: Any) -> None:
+def check_nesting(value: Any, deepest: int = DEEPEST_NESTING) -> None:
     """Refuse what is nested too deeply to be read back."""
-    level = [value]
-    for _ in range(DEEPEST_NESTING):
-        containers = [item for item in level if isinstance(item, dict | list)]
-        if not containers:
-            return
-        level = [
-            child
-            for container in containers
-            for child in (container.values() if isinstance(container, dict) else container)
-        ]
-    raise MalformedError("it is nested too deeply")
+    if isinstance(value, dict | list):
+        require(deepest > 1, "it is nested too deeply")
+        for child in value.values() if isinstance(value, dict) else value:
+            check_nesting(child, deepest - 1)
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

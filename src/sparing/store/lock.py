@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparing.errors import StoreError, StoreLockedError
@@ -157,7 +157,7 @@ class RunLock:
             try:
                 self.verify()
                 with self._text_in_use:
-                    _overwrite(self._descriptor, self._owner.refreshed())
+                    _overwrite(self._descriptor, replace(self._owner, heartbeat=time.time()))
             except StoreError:
                 return  # the next append reports it
             except OSError:

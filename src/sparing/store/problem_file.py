@@ -30,8 +30,7 @@ class ProblemFile:
 
 def write_problem_file(path: Path, problem: ProblemFile) -> None:
     """Write the file, complete or not at all."""
-    fingerprint = to_json_types(problem.fingerprint)
-    write_headed(path, SCHEMA, {"seed": problem.seed, "fingerprint": fingerprint})
+    write_headed(path, SCHEMA, {"seed": problem.seed, "fingerprint": problem.fingerprint})
 
 
 def read_problem_file(path: Path) -> ProblemFile | None:

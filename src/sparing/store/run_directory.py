@@ -28,6 +28,7 @@ from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files, snapshots
 from sparing.store.interface import Snapshot
 from sparing.store.journal import Entry, Journal, digests, scan
+from sparing.store.json_members import to_json_types
 from sparing.store.lock import LOCK, RunLock
 from sparing.store.problem_file import (
     ProblemFile,
@@ -247,8 +248,6 @@ def _settled_problem(
             f"{path} has evaluations but no {PROBLEM}, so they cannot be told to be of this "
             "problem; restore the file from a copy or give another directory"
         )
-    write_problem_file(path / PROBLEM, ProblemFile(fingerprint, RandomStreams(seed).seed))
-    written = read_problem_file(path / PROBLEM)
-    if written is None:
-        raise StoreError(f"{path / PROBLEM} was deleted while the run was being created")
-    return written
+    problem = ProblemFile(to_json_types(fingerprint), RandomStreams(seed).seed)
+    write_problem_file(path / PROBLEM, problem)
+    return problem

@@ -46,12 +46,8 @@ class RunGroup:
     @property
     def pooled_paths(self) -> dict[int, Path]:
         """The pooled runs there are, by how many evaluations they were told; newest last."""
-        found = {
-            int(match.group(1)): path
-            for path in self.path.iterdir()
-            if (match := POOLED.fullmatch(path.name)) and (path / PROBLEM).exists()
-        }
-        return dict(sorted(found.items()))
+        found = files.numbered_files(self.path, POOLED)
+        return {n_told: path for n_told, path in found if (path / PROBLEM).exists()}
 
     @property
     def begun_paths(self) -> tuple[Path, ...]:
