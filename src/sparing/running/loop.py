@@ -8,15 +8,12 @@ s_i    its share of T: points it may have in flight
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
-from functools import partial
 from typing import Any, Self
 
 from sparing.executors.failures import FailedEvaluationError, FailurePolicy
 from sparing.executors.pool import EvaluationPool
 from sparing.problem.evaluation_codec import record_to_outcome
 from sparing.problem.evaluations import Outcome, Proposal
-from sparing.problem.problem import Problem
 from sparing.running.inference import Inference
 from sparing.running.interruption import Interruption
 from sparing.running.progress.display import Display
@@ -97,23 +94,17 @@ class DrivenRun:
 class RunLoop:
     """Keeps workers busy until runs have ended or somebody interrupts them.
 
-    It has workers inside a ``with`` block, and they end with it; the arguments are those of
-    ``infer``.
+    It has workers inside a ``with`` block, and they end with it.
     """
 
     def __init__(
         self,
-        problem: Problem,
-        executor: Executor | Any | None,
-        workers: int | None,
-        time_limit: float | None,
+        open_pool: Callable[[], EvaluationPool],
         policy: FailurePolicy,
         batch_size: int | None,
     ) -> None:
         self.interruption = Interruption()
-        self._open_pool = partial(
-            EvaluationPool, problem, executor, workers=workers, time_limit=time_limit, policy=policy
-        )
+        self._open_pool = open_pool
         self._policy = policy
         self._batch_size = batch_size
         self._owners: dict[Proposal, DrivenRun] = {}

@@ -43,13 +43,8 @@ class Display:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
-    def part(self, name: str, max_evaluations: int, last: IterationInfo | None = None) -> Display:
-        """The display of one of several runs; ``last`` is where an earlier process left it."""
-        n_evaluations = 0 if last is None else last.n_evaluations
-        row = Progress(self._progress.dimension, max_evaluations, 1, n_evaluations, last=last)
-        return self._part(name, row)
-
-    def _part(self, name: str, progress: Progress) -> Display:  # noqa: ARG002 (nothing is shown)
+    def part(self, name: str, progress: Progress) -> Display:  # noqa: ARG002 (nothing is shown)
+        """The display of one of several runs."""
         return Display(progress)
 
     def compiling(self) -> None:
@@ -111,7 +106,8 @@ class PlainDisplay(Display):
         self._prefix = f"{name}: " if name else ""
         self._last_line = time.monotonic()
 
-    def _part(self, name: str, progress: Progress) -> Display:
+    def part(self, name: str, progress: Progress) -> Display:
+        """Lines that begin with the run's name."""
         return PlainDisplay(progress, self._stream, name)
 
     def compiling(self) -> None:
@@ -243,7 +239,8 @@ class LiveRuns(LiveDisplay):
         super().__init__(progress, console)
         self._rows: dict[str, Progress] = {}
 
-    def _part(self, name: str, progress: Progress) -> Display:
+    def part(self, name: str, progress: Progress) -> Display:
+        """A row of the panel."""
         # A new object: the thread that redraws may be reading the old one.
         self._rows = {**self._rows, name: progress}
         return _Row(progress, self._live.refresh)
