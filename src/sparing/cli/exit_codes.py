@@ -5,15 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Self
 
-from sparing.errors import (
-    LoadError,
-    ProblemError,
-    SettingsError,
-    SparingError,
-    StoreCorruptError,
-    StoreLockedError,
-    StoreMismatchError,
-)
+from sparing import errors
+from sparing.errors import SparingError
 
 
 class UsageError(SparingError):
@@ -43,12 +36,11 @@ class ExitCode(enum.IntEnum):
 
 
 _CODES: tuple[tuple[type[SparingError], ExitCode], ...] = (
-    (StoreMismatchError, ExitCode.OTHER_PROBLEM),
-    (StoreLockedError, ExitCode.IN_USE),
-    (StoreCorruptError, ExitCode.DAMAGED),
-    (LoadError, ExitCode.DAMAGED),
-    (ProblemError, ExitCode.USAGE),
-    (SettingsError, ExitCode.USAGE),
+    (errors.StoreMismatchError, ExitCode.OTHER_PROBLEM),
+    (errors.StoreLockedError, ExitCode.IN_USE),
+    (errors.StoreCorruptError, ExitCode.DAMAGED),
+    (errors.LoadError, ExitCode.DAMAGED),
+    (errors.FaultListError, ExitCode.USAGE),
     (UsageError, ExitCode.USAGE),
 )
 

@@ -10,13 +10,7 @@ from typing import Any
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json, count, positive, seed
 from sparing.cli.exit_codes import ExitCode
 from sparing.cli.model_file import load_model
-from sparing.cli.output import (
-    answer,
-    only_the_answer,
-    result_members,
-    same_place,
-    several_members,
-)
+from sparing.cli.output import answer, only_the_answer, result_members, same_place, several_members
 from sparing.cli.stored_runs import open_run
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
@@ -39,15 +33,10 @@ def add_parsers(commands: Commands) -> None:
     run.add_argument("model", help=MODEL_HELP)
     run.add_argument("--store", type=Path, metavar="DIR", help="run directory, made if needed")
     run.add_argument("--seed", type=seed, help="same seed, same result (default: a fresh one)")
-    run.add_argument(
-        "--runs", type=count, metavar="N", help="independent runs, then a pooled one (default: 1)"
-    )
-    run.add_argument(
-        "--tolerance",
-        type=positive,
-        default=0.1,
-        help="stop when stable to this error of the log evidence (default: 0.1)",
-    )
+    text = "independent runs, then a pooled one (default: 1)"
+    run.add_argument("--runs", type=count, metavar="N", help=text)
+    text = "stop when stable to this error of the log evidence (default: 0.1)"
+    run.add_argument("--tolerance", type=positive, default=0.1, help=text)
     _add_shared(run)
 
     example = "runs/decay model.py:problem --max-evaluations 400"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json
@@ -84,10 +84,7 @@ def verify(options: argparse.Namespace) -> ExitCode:
     members = {
         "directory": str(options.directory),
         "intact": not damaged,
-        "checks": [
-            {"subject": remark.subject, "finding": remark.finding.name.lower(), "text": remark.text}
-            for remark in remarks
-        ],
+        "checks": [asdict(found) | {"finding": found.finding.name.lower()} for found in remarks],
     }
     rows = [(remark.subject, remark.finding.value, remark.text) for remark in remarks]
     verdict = "DAMAGED: restore what is damaged from a copy" if damaged else "intact"
@@ -114,7 +111,9 @@ def inspect_directory(directory: Path) -> Iterator[Remark]:
     yield from _inspect_journal(directory, found)
     events = [entry.event for entry in found.entries]
     yield from _inspect_points(events, store and stored_identity(store).problem)
-    yield _inspect_lock(directory)
+    lock = lock_state(directory)
+    usual = lock.holder in (Holder.NOBODY, Holder.ALIVE)
+    yield Remark("lock", Finding.OK if usual else Finding.NOTE, lock.text)
     yield from _inspect_spool(directory, events)
     yield _inspect_snapshots(directory, found, store)
     yield from _inspect_result(directory, store)
@@ -181,12 +180,6 @@ def _answer_fault(result: Evaluation, proposal: Proposal | None, answered_before
     if answered_before:
         return "is there twice"
     return "" if proposal.x.tobytes() == result.x.tobytes() else "is of another point"
-
-
-def _inspect_lock(directory: Path) -> Remark:
-    state = lock_state(directory)
-    usual = state.holder in (Holder.NOBODY, Holder.ALIVE)
-    return Remark("lock", Finding.OK if usual else Finding.NOTE, state.text)
 
 
 def _inspect_spool(directory: Path, events: Sequence[Event]) -> Iterator[Remark]:

@@ -102,10 +102,8 @@ class _View:
     def status(self) -> LiveStatus:
         """What the page says above the report, which is of the last iteration during a run."""
         events = self.store.events()
-        if self.running:
-            version = f"running {0 if self.snapshot is None else self.snapshot.number}"
-        else:
-            version = f"stopped {len(events)}"
+        n_used = 0 if self.snapshot is None else self.snapshot.number
+        version = f"running {n_used}" if self.running else f"stopped {len(events)}"
         return LiveStatus(version, _text(events, self.running))
 
 

@@ -38,10 +38,14 @@ SECONDS_BETWEEN_PLAIN_LINES = 30.0
 
 
 class Display:
-    """A display that shows nothing, and takes note of what others show."""
+    """A display that shows nothing itself, and takes note of what others show.
 
-    def __init__(self, progress: Progress) -> None:
+    ``refresh`` is called when there is something to see at once.
+    """
+
+    def __init__(self, progress: Progress, refresh: Callable[[], None] = lambda: None) -> None:
         self._progress = progress
+        self._refresh = refresh
 
     def part(self, name: str, progress: Progress) -> Display:  # noqa: ARG002 (nothing is shown)
         """The display of one of several runs."""
@@ -65,6 +69,7 @@ class Display:
     def iteration(self, info: IterationInfo) -> None:
         """An iteration of the algorithm has ended."""
         self._progress.iteration(info)
+        self._refresh()
 
     def finish(self, result_summary: str) -> None:
         """The run has ended with this result."""
@@ -171,6 +176,7 @@ class LiveDisplay(Display):
             # What the target prints appears above the panel; a redirected stdout stays redirected.
             redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
         )
+        self._refresh = self._live.refresh
 
     def compiling(self) -> None:
         """Show a turning wheel."""
@@ -181,16 +187,11 @@ class LiveDisplay(Display):
         super().start()
         self._running = True
         self._live.start()
-        self._live.refresh()
-
-    def iteration(self, info: IterationInfo) -> None:
-        """Show the iteration's figures at once."""
-        super().iteration(info)
-        self._live.refresh()
+        self._refresh()
 
     def finish(self, result_summary: str) -> None:
         """Leave the last panel standing, with the result under it."""
-        self._live.refresh()  # a notebook's panel is not redrawn when it stops
+        self._refresh()  # a notebook's panel is not redrawn when it stops
         self.close()
         self._console.print(self._text(result_summary))
 
@@ -243,7 +244,7 @@ class LiveRuns(LiveDisplay):
         """A row of the panel."""
         # A new object: the thread that redraws may be reading the old one.
         self._rows = {**self._rows, name: progress}
-        return _Row(progress, self._live.refresh)
+        return Display(progress, self._refresh)
 
     def _panel(self) -> Panel:
         table = Table.grid(padding=(0, 2))
@@ -252,19 +253,6 @@ class LiveRuns(LiveDisplay):
             table.add_row(name, bar, row.evaluations_text(), standing)
         title = f"sparing: {self._progress.task_text()}, {clock(self._progress.elapsed)}"
         return Panel(table, title=title, title_align="left", expand=False)
-
-
-class _Row(Display):
-    """One run's row of the panel, redrawn at once after an iteration."""
-
-    def __init__(self, progress: Progress, refresh: Callable[[], None]) -> None:
-        super().__init__(progress)
-        self._refresh = refresh
-
-    def iteration(self, info: IterationInfo) -> None:
-        """Show the iteration's figures at once."""
-        super().iteration(info)
-        self._refresh()
 
 
 def _bar(progress: Progress, width: int) -> ProgressBar:
