@@ -505,9 +505,10 @@ class TestDisplay:
         stream = io.StringIO()
         console = Console(file=stream, force_terminal=True, width=120)
         with LiveRuns(Progress(1, BUDGET, n_runs=2), console) as display:
-            first = display.part("run 1", BUDGET)
-            display.part("run 2", BUDGET, both.results[1].history[-1])
-            display.part("run 3", BUDGET)
+            first = display.part("run 1", Progress(1, BUDGET))
+            last = both.results[1].history[-1]
+            display.part("run 2", Progress(1, BUDGET, n_evaluations=BUDGET, last=last))
+            display.part("run 3", Progress(1, BUDGET))
             display.start()
             first.start()
             first.running(1)
@@ -522,7 +523,7 @@ class TestDisplay:
 
     def test_silence_on_request(self, capsys):
         display = make_display(False, make_problem(), BUDGET, n_runs=2)
-        display.part("run 1", BUDGET).start()
+        display.part("run 1", Progress(1, BUDGET)).start()
         display.start()
         assert capsys.readouterr() == ("", "")
 

@@ -38,9 +38,8 @@ class _Formatter(argparse.HelpFormatter):
     """Wraps the description and leaves the example's lines alone."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith("example:"):
-            return text
-        return super()._fill_text(text, width, indent)
+        is_example = text.startswith("example:")
+        return text if is_example else super()._fill_text(text, width, indent)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

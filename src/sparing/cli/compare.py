@@ -12,7 +12,7 @@ from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, diagnosis_members
 from sparing.cli.stored_runs import result_of, runs_of
 from sparing.results.agreement import Verdict, diagnose
-from sparing.results.comparison import Comparison, compare
+from sparing.results.comparison import compare
 from sparing.running.stored_run import RESULT
 
 
@@ -20,13 +20,8 @@ def add_parsers(commands: Commands) -> None:
     """The arguments of both commands."""
     example = "decay=runs/decay growth=runs/growth --prior-odds 2,1"
     models = add_command(commands, "compare", compare_models, example)
-    models.add_argument(
-        "runs",
-        nargs="+",
-        metavar="[NAME=]RUN",
-        help="run directories or result files; the name of a model is that of its file, if not "
-        "given",
-    )
+    text = "run directories or result files; the name of a model is that of its file, if not given"
+    models.add_argument("runs", nargs="+", metavar="[NAME=]RUN", help=text)
     models.add_argument(
         "--prior-odds", type=_weights, metavar="A,B,...", help="prior weights (default: equal)"
     )
@@ -34,12 +29,8 @@ def add_parsers(commands: Commands) -> None:
 
     example = "runs/decay-1 runs/decay-2 runs/decay-3"
     runs = add_command(commands, "diagnose", diagnose_runs, example)
-    runs.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="run directories or result files, or one directory of several runs",
-    )
+    text = "run directories or result files, or one directory of several runs"
+    runs.add_argument("runs", nargs="+", metavar="RUN", help=text)
     add_json(runs)
 
 
@@ -52,7 +43,14 @@ def compare_models(options: argparse.Namespace) -> ExitCode:
     paths = _named_paths(options.runs)
     results = {name: result_of(path) for name, path in paths.items()}
     comparison = compare(results, options.prior_odds)
-    answer(options, _comparison_members(comparison), str(comparison))
+    members = {
+        "models": [asdict(model) for model in comparison.models],
+        "bayes_factors": [
+            {**asdict(factor), "strength": str(factor.strength)} for factor in comparison.factors
+        ],
+        "cautions": comparison.cautions,
+    }
+    answer(options, members, str(comparison))
     return ExitCode.OK
 
 
@@ -75,16 +73,6 @@ def _short_name(path: str) -> str:
     if resolved.name == RESULT:  # as the command line calls it in a run directory
         resolved = resolved.parent
     return resolved.name.removesuffix(".sparing")
-
-
-def _comparison_members(comparison: Comparison) -> dict[str, object]:
-    return {
-        "models": [asdict(model) for model in comparison.models],
-        "bayes_factors": [
-            {**asdict(factor), "strength": str(factor.strength)} for factor in comparison.factors
-        ],
-        "cautions": comparison.cautions,
-    }
 
 
 def diagnose_runs(options: argparse.Namespace) -> ExitCode:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import enum
+from typing import Self
 
-from sparing.errors import (
-    LoadError,
-    ProblemError,
-    SettingsError,
-    SparingError,
-    StoreCorruptError,
-    StoreLockedError,
-    StoreMismatchError,
-)
+from sparing import errors
+from sparing.errors import SparingError
 
 
 class UsageError(SparingError):
@@ -20,36 +14,33 @@ class UsageError(SparingError):
 
 
 class ExitCode(enum.IntEnum):
-    """Every code a command ends with."""
+    """Every code a command ends with, and what it says."""
 
-    OK = 0
-    FAILED = 1
-    USAGE = 2  # argparse's own code for it as well
-    NOT_TRUSTED = 3
-    OTHER_PROBLEM = 4
-    IN_USE = 5
-    DAMAGED = 6
-    INTERRUPTED = 130  # as the shell has it: 128 + SIGINT
+    meaning: str
 
+    OK = 0, "done; a run converged"
+    FAILED = 1, "something failed: the target, the disk, a missing package"
+    # argparse's own code for it as well
+    USAGE = 2, "arguments, a model file or a problem that cannot be used"
+    NOT_TRUSTED = 3, "there is a result, but a run did not converge, or runs disagree"
+    OTHER_PROBLEM = 4, "the run directory belongs to another problem"
+    IN_USE = 5, "another process writes to the run directory"
+    DAMAGED = 6, "a file is damaged, or was not written by sparing"
+    INTERRUPTED = 130, "interrupted by Ctrl-C"  # as the shell has it: 128 + SIGINT
 
-MEANINGS = {
-    ExitCode.OK: "done; a run converged",
-    ExitCode.FAILED: "something failed: the target, the disk, a missing package",
-    ExitCode.USAGE: "arguments, a model file or a problem that cannot be used",
-    ExitCode.NOT_TRUSTED: "there is a result, but a run did not converge, or runs disagree",
-    ExitCode.OTHER_PROBLEM: "the run directory belongs to another problem",
-    ExitCode.IN_USE: "another process writes to the run directory",
-    ExitCode.DAMAGED: "a file is damaged, or was not written by sparing",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
-}
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """A number that carries its meaning."""
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
+
 
 _CODES: tuple[tuple[type[SparingError], ExitCode], ...] = (
-    (StoreMismatchError, ExitCode.OTHER_PROBLEM),
-    (StoreLockedError, ExitCode.IN_USE),
-    (StoreCorruptError, ExitCode.DAMAGED),
-    (LoadError, ExitCode.DAMAGED),
-    (ProblemError, ExitCode.USAGE),
-    (SettingsError, ExitCode.USAGE),
+    (errors.StoreMismatchError, ExitCode.OTHER_PROBLEM),
+    (errors.StoreLockedError, ExitCode.IN_USE),
+    (errors.StoreCorruptError, ExitCode.DAMAGED),
+    (errors.LoadError, ExitCode.DAMAGED),
+    (errors.FaultListError, ExitCode.USAGE),
     (UsageError, ExitCode.USAGE),
 )
 

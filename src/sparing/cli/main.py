@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from sparing.cli import compare, demo, export, report, run, status, verify
-from sparing.cli.exit_codes import MEANINGS, ExitCode, code_for
+from sparing.cli import compare, export, run, status, verify
+from sparing.cli.exit_codes import ExitCode, code_for
 from sparing.cli.output import write_json
 from sparing.errors import SparingError
 
@@ -31,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FAILED
     except OSError as error:
-        return _failed(options, _os_text(error), ExitCode.FAILED)
+        name = f"{error.filename}: " if error.filename else ""
+        return _failed(options, f"{name}{error.strerror or error}", ExitCode.FAILED)
     except KeyboardInterrupt as interrupt:
         return _failed(options, str(interrupt) or "interrupted", ExitCode.INTERRUPTED)
 
@@ -44,13 +45,8 @@ def _failed(options: argparse.Namespace, text: str, code: ExitCode) -> int:
     return code
 
 
-def _os_text(error: OSError) -> str:
-    name = f"{error.filename}: " if error.filename else ""
-    return f"{name}{error.strerror or error}"
-
-
 def _parser() -> argparse.ArgumentParser:
-    codes = "\n".join(f"  {code:<4} {text}" for code, text in MEANINGS.items())
+    codes = "\n".join(f"  {code:<4} {code.meaning}" for code in ExitCode)
     parser = argparse.ArgumentParser(
         prog="sparing",
         description="Posterior and log evidence from few evaluations of an expensive log density.",
@@ -59,11 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sparing {version('sparing')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo.add_parser(commands)
     run.add_parsers(commands)
     status.add_parser(commands)
-    report.add_parsers(commands)
-    export.add_parser(commands)
+    export.add_parsers(commands)
     verify.add_parser(commands)
     compare.add_parsers(commands)
     return parser

@@ -6,6 +6,8 @@ import importlib.util
 import inspect
 import sys
 import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,12 +67,8 @@ def _imported(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # where pickling looks for what the file defines
     sys.path.insert(0, str(path.resolve().parent))
-    try:
+    with _explained(path, f"{path} cannot be run"):
         spec.loader.exec_module(module)
-    except SparingError:  # faults of a Problem: they speak for themselves
-        raise
-    except (Exception, SystemExit) as error:
-        raise _explained(error, f"{path} cannot be run", path) from error
     return module
 
 
@@ -79,18 +77,20 @@ def _called(function: Any, label: str, path: Path) -> Any:
         inspect.signature(function).bind()
     except (TypeError, ValueError):
         raise UsageError(f"{label} must be callable without arguments") from None
-    try:
+    with _explained(path, f"{label} failed"):
         return function()
-    except SparingError:
+
+
+@contextmanager
+def _explained(path: Path, what: str) -> Generator[None]:
+    """Say what went wrong in the user's code, and in which of its lines."""
+    try:
+        yield
+    except SparingError:  # faults of a Problem: they speak for themselves
         raise
     except (Exception, SystemExit) as error:
-        raise _explained(error, f"{label} failed", path) from error
-
-
-def _explained(error: BaseException, what: str, path: Path) -> UsageError:
-    """What went wrong in the user's code, and in which of its lines."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
-    line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
-    where = f", line {line}" if line is not None else ""
-    return UsageError(f"{what}{where}: {type(error).__name__}: {error}")
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
+        line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
+        where = f", line {line}" if line is not None else ""
+        raise UsageError(f"{what}{where}: {type(error).__name__}: {error}") from error

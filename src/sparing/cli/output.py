@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
@@ -74,11 +74,9 @@ def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return table
 
 
-@contextlib.contextmanager
-def only_the_answer(options: argparse.Namespace) -> Generator[None]:
+def only_the_answer(options: argparse.Namespace) -> contextlib.AbstractContextManager[object]:
     """Send what the user's model prints to standard error while JSON is expected."""
-    with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
-        yield
+    return contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
 
 
 def status_counts(evaluations: Iterable[Evaluation]) -> dict[str, int]:

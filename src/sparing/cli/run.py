@@ -1,4 +1,4 @@
-"""``sparing run`` and ``sparing resume``: infer the problem that a model file defines."""
+"""``sparing run`` and ``resume``: infer the problem that a model file defines; ``sparing demo``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from typing import Any
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json, count, positive, seed
 from sparing.cli.exit_codes import ExitCode
 from sparing.cli.model_file import load_model
-from sparing.cli.output import (
-    answer,
-    only_the_answer,
-    result_members,
-    same_place,
-    several_members,
-)
+from sparing.cli.output import answer, only_the_answer, result_members, same_place, several_members
 from sparing.cli.stored_runs import open_run
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
@@ -29,21 +23,20 @@ from sparing.vbmc.stopping import StopReason
 
 
 def add_parsers(commands: Commands) -> None:
-    """The arguments of both commands."""
+    """The arguments of the three commands."""
+    demo = add_command(commands, "demo", run_demo, "--output pictures")
+    demo.add_argument("--output", type=Path, default=Path("output"), help="where demo.png goes")
+    demo.add_argument("--seed", type=seed, default=1, help="seed of the run (default: 1)")
+
     example = "model.py:problem --store runs/decay --workers 8 --max-evaluations 200"
     run = add_command(commands, "run", run_model, example)
     run.add_argument("model", help=MODEL_HELP)
     run.add_argument("--store", type=Path, metavar="DIR", help="run directory, made if needed")
     run.add_argument("--seed", type=seed, help="same seed, same result (default: a fresh one)")
-    run.add_argument(
-        "--runs", type=count, metavar="N", help="independent runs, then a pooled one (default: 1)"
-    )
-    run.add_argument(
-        "--tolerance",
-        type=positive,
-        default=0.1,
-        help="stop when stable to this error of the log evidence (default: 0.1)",
-    )
+    text = "independent runs, then a pooled one (default: 1)"
+    run.add_argument("--runs", type=count, metavar="N", help=text)
+    text = "stop when stable to this error of the log evidence (default: 0.1)"
+    run.add_argument("--tolerance", type=positive, default=0.1, help=text)
     _add_shared(run)
 
     example = "runs/decay model.py:problem --max-evaluations 400"
@@ -54,26 +47,28 @@ def add_parsers(commands: Commands) -> None:
 
 
 def _add_shared(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-evaluations",
-        type=count,
-        metavar="N",
-        help="the budget, of each run when there are several (default: 50 (D + 2))",
-    )
-    parser.add_argument(
-        "--workers", type=count, metavar="N", help="evaluate in N processes on this machine"
-    )
-    parser.add_argument(
-        "--batch-size", type=count, metavar="N", help="points in flight (default: one per worker)"
-    )
-    parser.add_argument(
-        "--time-limit", type=positive, metavar="SECONDS", help="end an evaluation that takes longer"
-    )
-    parser.add_argument(
-        "--save", type=Path, metavar="FILE", help=f"the result's file (default: DIR/{RESULT})"
-    )
+    budget = "the budget, of each run when there are several (default: 50 (D + 2))"
+    for name, kind, metavar, text in (
+        ("--max-evaluations", count, "N", budget),
+        ("--workers", count, "N", "evaluate in N processes on this machine"),
+        ("--batch-size", count, "N", "points in flight (default: one per worker)"),
+        ("--time-limit", positive, "SECONDS", "end an evaluation that takes longer"),
+        ("--save", Path, "FILE", f"the result's file (default: DIR/{RESULT})"),
+    ):
+        parser.add_argument(name, type=kind, metavar=metavar, help=text)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     add_json(parser)
+
+
+def run_demo(options: argparse.Namespace) -> ExitCode:
+    """Infer a curved posterior in two dimensions, print the numbers and draw it.
+
+    What is found stands beside what is exact. Needs pip install 'sparing[plots]'.
+    """
+    from sparing.cli import demo_run  # imports scipy.stats, which takes a while
+
+    demo_run.run(options.output, options.seed)
+    return ExitCode.OK
 
 
 def run_model(options: argparse.Namespace) -> ExitCode:
@@ -86,8 +81,8 @@ def run_model(options: argparse.Namespace) -> ExitCode:
     """
     with only_the_answer(options):
         problem = load_model(options.model)
-    own = {"seed": options.seed, "tolerance": options.tolerance}
-    return _infer(options, problem, options.store, options.runs, own)
+    own = {"seed": options.seed, "tolerance": options.tolerance, "runs": options.runs}
+    return _infer(options, problem, options.store, own)
 
 
 def resume_run(options: argparse.Namespace) -> ExitCode:
@@ -104,9 +99,8 @@ def resume_run(options: argparse.Namespace) -> ExitCode:
     own = identities[0].arguments
     if group is not None:
         points = gather_points([identity.starting_points for identity in identities])
-        own["x0"] = points if len(points) else None
-    n_runs = None if group is None else group.n_runs
-    return _infer(options, problem, options.directory, n_runs, own)
+        own |= {"runs": group.n_runs, "x0": points if len(points) else None}
+    return _infer(options, problem, options.directory, own)
 
 
 def _identity(directory: Path, problem: Problem) -> StoredIdentity:
@@ -117,16 +111,12 @@ def _identity(directory: Path, problem: Problem) -> StoredIdentity:
 
 
 def _infer(
-    options: argparse.Namespace,
-    problem: Problem,
-    store: Path | None,
-    n_runs: int | None,
-    own: dict[str, Any],
+    options: argparse.Namespace, problem: Problem, store: Path | None, own: dict[str, Any]
 ) -> ExitCode:
+    """Infer as the options say and as its ``own`` arguments do; save, and print the result."""
     with only_the_answer(options):
         outcome: Result | SeveralRuns = infer(
             problem,
-            runs=n_runs,
             store=store,
             max_evaluations=options.max_evaluations,
             workers=options.workers,

@@ -18,6 +18,7 @@ from sparing.cli.output import answer, make_table, status_counts
 from sparing.cli.stored_runs import open_run
 from sparing.problem.evaluations import Evaluation
 from sparing.results.result import Result
+from sparing.running.progress.progress import estimate, phase
 from sparing.running.stored_run import (
     latest_iteration,
     pending_proposals,
@@ -97,12 +98,8 @@ def show_status(options: argparse.Namespace) -> ExitCode:
         return _show_group(options, group)
     status = read_status(options.directory)
     rows = [(name, text) for name, text in _rows(status) if text]
-    answer(
-        options,
-        _members(status),
-        make_table(("", ""), rows),
-        *(f"warning: {text}" for text in status.warnings),
-    )
+    warnings = [f"warning: {text}" for text in status.warnings]
+    answer(options, _members(status), make_table(("", ""), rows), *warnings)
     return ExitCode.OK
 
 
@@ -115,8 +112,8 @@ def _show_group(options: argparse.Namespace, group: RunGroup) -> ExitCode:
             status.state,
             str(len(status.evaluations)),
             str(status.n_pending),
-            "" if status.iteration is None else _iteration_text(status.iteration),
-            "" if status.result is None else _result_text(status.result),
+            _iteration_text(status.iteration),
+            _result_text(status.result),
         )
         for status in statuses
     ]
@@ -158,7 +155,6 @@ def read_status(directory: Path) -> RunStatus:
 def _rows(status: RunStatus) -> list[tuple[str, str]]:
     counts = status_counts(status.evaluations)
     kinds = ", ".join(f"{number} {kind}" for kind, number in counts.items())
-    info = status.iteration
     return [
         ("state", f"{status.state}; lock {status.lock.text}"),
         ("parameters", f"{len(status.names)}: {', '.join(status.names)}"),
@@ -168,8 +164,8 @@ def _rows(status: RunStatus) -> list[tuple[str, str]]:
         ("last evaluation", _ago(status.last_ended)),
         ("target time", f"{status.target_seconds:.1f} s"),
         ("best log joint", _best_text(status)),
-        ("last iteration", "" if info is None else _iteration_text(info)),
-        ("result", "" if status.result is None else _result_text(status.result)),
+        ("last iteration", _iteration_text(status.iteration)),
+        ("result", _result_text(status.result)),
         ("seed", str(status.seed)),
         ("tag", status.tag),
     ]
@@ -187,8 +183,8 @@ def _members(status: RunStatus) -> dict[str, Any]:
         "n_pending": status.n_pending,
         "last_ended": status.last_ended,
         "target_seconds": status.target_seconds,
-        "best": None if best is None else {"log_joint": best.value, "x": best.x},
-        "iteration": None if info is None else _iteration_members(info),
+        "best": best and {"log_joint": best.value, "x": best.x},
+        "iteration": info and {name: getattr(info, name) for name in SHOWN_OF_ITERATION},
         "finished": status.finished,
         "converged": status.result is not None and status.result.converged,
         "seed": status.seed,
@@ -210,21 +206,19 @@ def _best_text(status: RunStatus) -> str:
     return f"{status.best.value:.4f} at " + ", ".join(f"{name} = {x:.5g}" for name, x in point)
 
 
-def _iteration_members(info: IterationInfo) -> dict[str, Any]:
-    return {name: getattr(info, name) for name in SHOWN_OF_ITERATION}
+def _iteration_text(info: IterationInfo | None) -> str:
+    if info is None:
+        return ""
+    evidence = estimate(info.log_evidence, info.log_evidence_sd)
+    n_evaluations = f"{info.iteration} with {info.n_evaluations} evaluations"
+    return f"{n_evaluations}, {phase(info)}: log evidence {evidence}"
 
 
-def _iteration_text(info: IterationInfo) -> str:
-    phase = "warm-up" if info.warm_up else ("stable" if info.stable else "not yet stable")
-    return (
-        f"{info.iteration} with {info.n_evaluations} evaluations, {phase}: log evidence "
-        f"{info.log_evidence:.3f} ± {info.log_evidence_sd:.3f}"
-    )
-
-
-def _result_text(result: Result) -> str:
+def _result_text(result: Result | None) -> str:
+    if result is None:
+        return ""
     word = "converged" if result.converged else "NOT converged"
-    return f"log evidence {result.log_evidence:.3f} ± {result.log_evidence_sd:.3f}, {word}"
+    return f"log evidence {estimate(result.log_evidence, result.log_evidence_sd)}, {word}"
 
 
 def _ago(moment: float) -> str:

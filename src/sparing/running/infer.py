@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from sparing.errors import SettingsError
 from sparing.executors.failures import FailurePolicy
+from sparing.executors.pool import EvaluationPool
 from sparing.kernels.announce import compile_with_notice
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
@@ -118,7 +119,10 @@ def infer(
         settings=settings,
     )
     policy = FailurePolicy() if failures is None else failures
-    loop = RunLoop(problem, executor, workers, time_limit, policy, batch_size)
+    open_pool = partial(
+        EvaluationPool, problem, executor, workers=workers, time_limit=time_limit, policy=policy
+    )
+    loop = RunLoop(open_pool, policy, batch_size)
     if runs is not None and runs > 1:
         return infer_several(new_run, int(runs), x0, seed, store, loop, progress, callback)
 

@@ -14,6 +14,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -62,10 +63,8 @@ def watch(directory: str | PathLike[str], port: int = 0, open_browser: bool = Tr
         sys.stderr.write(f"sparing: {address} shows {directory}; Ctrl-C ends it, not the run\n")
         if open_browser:
             webbrowser.open(address)
-        try:
+        with suppress(KeyboardInterrupt):
             server.serve_forever()
-        except KeyboardInterrupt:
-            return
 
 
 def make_server(directory: str | PathLike[str], port: int = 0) -> ThreadingHTTPServer:
@@ -83,46 +82,12 @@ def make_server(directory: str | PathLike[str], port: int = 0) -> ThreadingHTTPS
     ...     server.shutdown()
     No process is running it: 12 evaluations, the last ended ... ago.
     """
-    page = LivePage(Path(directory))
-    page.status_json()  # an error now rather than on the page: no such directory, another release
+    _look(Path(directory))  # an error now rather than on the page: no such directory
     try:
-        return _Server((HOST, port), page)
+        return _Server(Path(directory), port)
     except (OSError, OverflowError) as error:
         fault = f"port {port} cannot be used ({error}): leave it out to get a free one"
         raise SettingsError([fault]) from None
-
-
-class LivePage:
-    """The page of one run directory, rendered again when the run has something new."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._rendering = threading.Lock()
-        self._version = ""
-        self._html = ""
-
-    def status_json(self) -> str:
-        """How the run stands now, for the page's script."""
-        return json.dumps(asdict(_look(self._directory).status))
-
-    def html(self) -> str:
-        """The page as it is now; two browsers wait for the same rendering."""
-        with self._rendering:
-            view = _look(self._directory)
-            if view.status.version != self._version:
-                self._html = self._rendered(view)
-                self._version = view.status.version
-            return self._html
-
-    def _rendered(self, view: _View) -> str:
-        title, waiting = f"Run in {self._directory.resolve().name}", WAITING
-        try:
-            result = _result(view)
-        except TargetError as reason:  # the initial design is not complete, and nobody goes on
-            result, waiting = None, str(reason)
-        if result is None:
-            return waiting_page(waiting, title=title, live=view.status)
-        return report_page(result, title=title, live=view.status)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +102,8 @@ class _View:
     def status(self) -> LiveStatus:
         """What the page says above the report, which is of the last iteration during a run."""
         events = self.store.events()
-        if self.running:
-            version = f"running {0 if self.snapshot is None else self.snapshot.number}"
-        else:
-            version = f"stopped {len(events)}"
+        n_used = 0 if self.snapshot is None else self.snapshot.number
+        version = f"running {n_used}" if self.running else f"stopped {len(events)}"
         return LiveStatus(version, _text(events, self.running))
 
 
@@ -196,9 +159,37 @@ class _UpToSnapshot(MemoryStore):
 
 
 class _Server(ThreadingHTTPServer):
-    def __init__(self, address: tuple[str, int], page: LivePage) -> None:
-        super().__init__(address, _Handler)
-        self.page = page
+    """Serves the page of one run directory, rendered again when the run has something new."""
+
+    def __init__(self, directory: Path, port: int) -> None:
+        super().__init__((HOST, port), _Handler)
+        self._directory = directory
+        self._rendering = threading.Lock()
+        self._version = ""
+        self._html = ""
+
+    def status_json(self) -> str:
+        """How the run stands now, for the page's script."""
+        return json.dumps(asdict(_look(self._directory).status))
+
+    def html(self) -> str:
+        """The page as it is now; two browsers wait for the same rendering."""
+        with self._rendering:
+            view = _look(self._directory)
+            if view.status.version != self._version:
+                self._html = self._rendered(view)
+                self._version = view.status.version
+            return self._html
+
+    def _rendered(self, view: _View) -> str:
+        title, waiting = f"Run in {self._directory.resolve().name}", WAITING
+        try:
+            result = _result(view)
+        except TargetError as reason:  # the initial design is not complete, and nobody goes on
+            result, waiting = None, str(reason)
+        if result is None:
+            return waiting_page(waiting, title=title, live=view.status)
+        return report_page(result, title=title, live=view.status)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A browser that went away while it was answered is no news."""
@@ -218,8 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "not served here\n")
             return
         contents = {
-            "/": ("text/html", server.page.html),
-            "/status": ("application/json", server.page.status_json),
+            "/": ("text/html", server.html),
+            "/status": ("application/json", server.status_json),
             f"/{LIVE_SCRIPT}": ("text/javascript", partial(SCRIPT.read_text, "utf-8")),
         }
         if self.path not in contents:

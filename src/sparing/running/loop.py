@@ -8,15 +8,13 @@ s_i    its share of T: points it may have in flight
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from sparing.executors.failures import FailedEvaluationError, FailurePolicy
 from sparing.executors.pool import EvaluationPool
 from sparing.problem.evaluation_codec import record_to_outcome
 from sparing.problem.evaluations import Outcome, Proposal
-from sparing.problem.problem import Problem
 from sparing.running.inference import Inference
 from sparing.running.interruption import Interruption
 from sparing.running.progress.display import Display
@@ -29,16 +27,14 @@ Callback = Callable[[IterationInfo], Any]
 STOP = "stop"
 
 
+@dataclass(eq=False)
 class DrivenRun:
     """A run, and who wants to hear of it."""
 
-    def __init__(
-        self, inference: Inference, display: Display, callback: Callback | None = None
-    ) -> None:
-        self.inference = inference
-        self._display = display
-        self._callback = callback
-        self._begun = False
+    inference: Inference
+    display: Display
+    callback: Callback | None = None
+    begun: bool = False
 
     @property
     def finished(self) -> bool:
@@ -58,9 +54,9 @@ class DrivenRun:
 
     def begin(self) -> None:
         """Show that it is under way, once."""
-        if not self._begun:
-            self._begun = True
-            self._display.start()
+        if not self.begun:
+            self.begun = True
+            self.display.start()
 
     def harvest(self) -> list[Proposal]:
         """Use what workers left for an earlier process; returns the points nobody evaluates."""
@@ -78,7 +74,7 @@ class DrivenRun:
         """Up to n new points."""
         self.begin()
         proposals = self.inference.ask(n)
-        self._display.running(self.n_in_flight)
+        self.display.running(self.n_in_flight)
         return proposals
 
     def tell(self, proposal: Proposal, outcome: Outcome) -> None:
@@ -86,40 +82,29 @@ class DrivenRun:
         inference = self.inference
         iterations = () if self.finished else inference.record(proposal, outcome)[1]
         inference.store.spool.remove(proposal.identifier)
-        self._display.evaluation(inference.n_evaluations, inference.n_failed, outcome.duration)
-        self._display.running(self.n_in_flight)
+        self.display.evaluation(inference.n_evaluations, inference.n_failed, outcome.duration)
+        self.display.running(self.n_in_flight)
         for info in iterations:
-            self._display.iteration(info)
-            if self._callback is not None and self._callback(info) == STOP:
+            self.display.iteration(info)
+            if self.callback is not None and self.callback(info) == STOP:
                 inference.stop()
 
 
+@dataclass(eq=False)
 class RunLoop:
     """Keeps workers busy until runs have ended or somebody interrupts them.
 
-    It has workers inside a ``with`` block, and they end with it; the arguments are those of
-    ``infer``.
+    It has workers inside a ``with`` block, and they end with it.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        executor: Executor | Any | None,
-        workers: int | None,
-        time_limit: float | None,
-        policy: FailurePolicy,
-        batch_size: int | None,
-    ) -> None:
-        self.interruption = Interruption()
-        self._open_pool = partial(
-            EvaluationPool, problem, executor, workers=workers, time_limit=time_limit, policy=policy
-        )
-        self._policy = policy
-        self._batch_size = batch_size
-        self._owners: dict[Proposal, DrivenRun] = {}
+    open_pool: Callable[[], EvaluationPool]
+    policy: FailurePolicy
+    batch_size: int | None
+    interruption: Interruption = field(default_factory=Interruption)
+    _owners: dict[Proposal, DrivenRun] = field(init=False, default_factory=dict)
 
     def __enter__(self) -> Self:
-        self._pool = self._open_pool()
+        self._pool = self.open_pool()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -143,7 +128,7 @@ class RunLoop:
     def _ask(self, runs: Sequence[DrivenRun]) -> None:
         # Points of a run that has ended occupy their workers until they are evaluated.
         n_stray = self._pool.n_in_flight - sum(run.n_in_flight for run in runs)
-        n_points = (self._batch_size or self._pool.capacity) - n_stray
+        n_points = (self.batch_size or self._pool.capacity) - n_stray
         for run, share in zip(runs, shares(n_points, [run.n_left for run in runs]), strict=True):
             if share > run.n_in_flight:
                 self._submit(run, run.ask(share - run.n_in_flight))
@@ -160,7 +145,7 @@ class RunLoop:
             run.tell(proposal, outcome)
             told.append(run.inference)
         for inference in dict.fromkeys(told):
-            self._policy.check(inference.evaluations)
+            self.policy.check(inference.evaluations)
 
 
 def shares(n_points: int, limits: Sequence[int]) -> list[int]:

@@ -29,6 +29,7 @@ from sparing.results.several_runs import SeveralRuns
 from sparing.running.inference import Inference
 from sparing.running.loop import Callback, DrivenRun, RunLoop
 from sparing.running.progress.display import Display, make_display
+from sparing.running.progress.progress import Progress
 from sparing.store import RunDirectory, Store
 from sparing.store.run_group import RunGroup, open_group
 from sparing.variational.starts import Starts
@@ -105,8 +106,10 @@ def _driven(
 ) -> DrivenRun:
     """A numbered run, or the pooled one, with its part of the display."""
     name = "pooled" if number is None else f"run {number}"
-    part = display.part(name, run.max_evaluations, run.history[-1] if run.history else None)
-    return DrivenRun(run, part, numbered(callback, number))
+    last = run.history[-1] if run.history else None
+    progress = Progress(run.problem.dimension, run.max_evaluations, 1, run.n_evaluations, last=last)
+    told = callback and (lambda info: callback(NumberedInfo(**vars(info), run=number)))
+    return DrivenRun(run, display.part(name, progress), told)
 
 
 @dataclass(frozen=True)
@@ -117,13 +120,6 @@ class NumberedInfo(IterationInfo):
     """
 
     run: int | None
-
-
-def numbered(callback: Callback | None, run: int | None) -> Callback | None:
-    """The callback of one of several runs: it is told which."""
-    if callback is None:
-        return None
-    return lambda info: callback(NumberedInfo(**vars(info), run=run))
 
 
 def run_seed(seed: int, number: int) -> int:
@@ -146,19 +142,14 @@ def gather_points(dealt: Sequence[Array]) -> Array:
 def known_evaluations(runs: Iterable[Inference], group: RunGroup | None) -> list[Evaluation]:
     """All that the independent runs evaluated, and earlier pooled runs on their own."""
     known = [entry for run in runs for entry in run.evaluations]
-    if group is None:
-        return known
     n_told = len(known)
-    for n_earlier, path in group.pooled_paths.items():
+    for n_earlier, path in group.pooled_paths.items() if group else ():
         if n_earlier < n_told:
-            known += _own_evaluations(RunDirectory.open(path, read_only=True))
+            events = RunDirectory.open(path, read_only=True).events()
+            evaluations = [event for event in events if isinstance(event, Evaluation)]
+            # Their own answer a proposal; the others were told.
+            known += [entry for entry in evaluations if entry.identifier is not None]
     return known
-
-
-def _own_evaluations(store: RunDirectory) -> list[Evaluation]:
-    """Those that answer a proposal; the others were told."""
-    evaluations = [event for event in store.events() if isinstance(event, Evaluation)]
-    return [entry for entry in evaluations if entry.identifier is not None]
 
 
 def pooled_settings(settings: Settings, n_known: int) -> Settings:

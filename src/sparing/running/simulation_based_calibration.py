@@ -177,19 +177,15 @@ def _check(n: int, n_draws: int, options: dict[str, Any]) -> None:
 
 
 def _check_simulation(i: int, truth: Array, problem: Problem, names: tuple[str, ...]) -> None:
-    faults = []
     if not isinstance(problem, Problem):
-        faults.append(f"make_problem must return a sparing.Problem, got {type(problem).__name__}")
+        fault = f"make_problem must return a sparing.Problem, got {type(problem).__name__}"
     elif names and problem.names != names:
-        faults.append(
-            f"make_problem must return the same parameters each time ({', '.join(names)})"
-        )
+        fault = f"make_problem must return the same parameters each time ({', '.join(names)})"
     elif truth.shape != (problem.dimension,):
-        faults.append(
-            f"simulate must return one number for each of the {problem.dimension} parameters, "
-            f"got shape {truth.shape}"
-        )
+        wanted = f"one number for each of the {problem.dimension} parameters"
+        fault = f"simulate must return {wanted}, got shape {truth.shape}"
     elif not np.all((truth >= problem.lower) & (truth <= problem.upper)):
-        faults.append(f"simulate returned parameters outside the problem's bounds: {truth}")
-    if faults:
-        raise SettingsError([f"simulation {i + 1}: {fault}" for fault in faults])
+        fault = f"simulate returned parameters outside the problem's bounds: {truth}"
+    else:
+        return
+    raise SettingsError([f"simulation {i + 1}: {fault}"])

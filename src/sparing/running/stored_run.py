@@ -65,11 +65,10 @@ class StoredIdentity:
 def stored_identity(store: RunDirectory) -> StoredIdentity:
     """The identity of the run in a directory; `LoadError` when another release wrote it."""
     with load_errors(str(store.path / PROBLEM)):
-        return _identity(store.fingerprint)
+        return _identity(Members(store.fingerprint))
 
 
-def _identity(stored: Mapping[str, Any]) -> StoredIdentity:
-    members = Members(stored)
+def _identity(members: Members) -> StoredIdentity:
     names = members.texts("names")
     parameters = Members(members.object("parameters"))
     by_name = [Members(parameters.object(name)) for name in names]
@@ -81,8 +80,7 @@ def _identity(stored: Mapping[str, Any]) -> StoredIdentity:
         # The support itself is not stored; it holds the bounds, or there would be no problem.
         prior = StoredPrior(prior, vectors["lower"], vectors["upper"])
     log_density = StoredLogDensity("only its values are in the run directory")
-    rows = members.values("starting_points")
-    points = [read_numbers(row, "starting_points") for row in rows]
+    points = [read_numbers(row, "starting_points") for row in members.values("starting_points")]
     return StoredIdentity(
         problem=Problem(log_density, **vectors, names=names, prior=prior),
         settings=settings_from_json(members.take("settings")),

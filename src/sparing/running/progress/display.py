@@ -38,18 +38,17 @@ SECONDS_BETWEEN_PLAIN_LINES = 30.0
 
 
 class Display:
-    """A display that shows nothing, and takes note of what others show."""
+    """A display that shows nothing itself, and takes note of what others show.
 
-    def __init__(self, progress: Progress) -> None:
+    ``refresh`` is called when there is something to see at once.
+    """
+
+    def __init__(self, progress: Progress, refresh: Callable[[], None] = lambda: None) -> None:
         self._progress = progress
+        self._refresh = refresh
 
-    def part(self, name: str, max_evaluations: int, last: IterationInfo | None = None) -> Display:
-        """The display of one of several runs; ``last`` is where an earlier process left it."""
-        n_evaluations = 0 if last is None else last.n_evaluations
-        row = Progress(self._progress.dimension, max_evaluations, 1, n_evaluations, last=last)
-        return self._part(name, row)
-
-    def _part(self, name: str, progress: Progress) -> Display:  # nothing is shown
+    def part(self, name: str, progress: Progress) -> Display:  # nothing is shown
+        """The display of one of several runs."""
         return Display(progress)
 
     def compiling(self) -> None:
@@ -70,6 +69,7 @@ class Display:
     def iteration(self, info: IterationInfo) -> None:
         """An iteration of the algorithm has ended."""
         self._progress.iteration(info)
+        self._refresh()
 
     def finish(self, result_summary: str) -> None:
         """The run has ended with this result."""
@@ -111,7 +111,8 @@ class PlainDisplay(Display):
         self._prefix = f"{name}: " if name else ""
         self._last_line = time.monotonic()
 
-    def _part(self, name: str, progress: Progress) -> Display:
+    def part(self, name: str, progress: Progress) -> Display:
+        """Lines that begin with the run's name."""
         return PlainDisplay(progress, self._stream, name)
 
     def compiling(self) -> None:
@@ -175,6 +176,7 @@ class LiveDisplay(Display):
             # What the target prints appears above the panel; a redirected stdout stays redirected.
             redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
         )
+        self._refresh = self._live.refresh
 
     def compiling(self) -> None:
         """Show a turning wheel."""
@@ -185,16 +187,11 @@ class LiveDisplay(Display):
         super().start()
         self._running = True
         self._live.start()
-        self._live.refresh()
-
-    def iteration(self, info: IterationInfo) -> None:
-        """Show the iteration's figures at once."""
-        super().iteration(info)
-        self._live.refresh()
+        self._refresh()
 
     def finish(self, result_summary: str) -> None:
         """Leave the last panel standing, with the result under it."""
-        self._live.refresh()  # a notebook's panel is not redrawn when it stops
+        self._refresh()  # a notebook's panel is not redrawn when it stops
         self.close()
         self._console.print(self._text(result_summary))
 
@@ -243,10 +240,11 @@ class LiveRuns(LiveDisplay):
         super().__init__(progress, console)
         self._rows: dict[str, Progress] = {}
 
-    def _part(self, name: str, progress: Progress) -> Display:
+    def part(self, name: str, progress: Progress) -> Display:
+        """A row of the panel."""
         # A new object: the thread that redraws may be reading the old one.
         self._rows = {**self._rows, name: progress}
-        return _Row(progress, self._live.refresh)
+        return Display(progress, self._refresh)
 
     def _panel(self) -> Panel:
         table = Table.grid(padding=(0, 2))
@@ -255,19 +253,6 @@ class LiveRuns(LiveDisplay):
             table.add_row(name, bar, row.evaluations_text(), standing)
         title = f"sparing: {self._progress.task_text()}, {clock(self._progress.elapsed)}"
         return Panel(table, title=title, title_align="left", expand=False)
-
-
-class _Row(Display):
-    """One run's row of the panel, redrawn at once after an iteration."""
-
-    def __init__(self, progress: Progress, refresh: Callable[[], None]) -> None:
-        super().__init__(progress)
-        self._refresh = refresh
-
-    def iteration(self, info: IterationInfo) -> None:
-        """Show the iteration's figures at once."""
-        super().iteration(info)
-        self._refresh()
 
 
 def _bar(progress: Progress, width: int) -> ProgressBar:
