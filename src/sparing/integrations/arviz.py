@@ -49,7 +49,7 @@ def to_arviz(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     0.0
     """
     draws = run.posterior.sample(n, seed=seed)
-    names = column_names(_without_slashes(run.posterior.names), SAMPLE_DIMENSIONS)
+    names = column_names(map(_without_slashes, run.posterior.names), SAMPLE_DIMENSIONS)
     return assemble(run, draws, dict(zip(names, draws.T, strict=True)))
 
 
@@ -73,7 +73,6 @@ def assemble(
         return (*SAMPLE_DIMENSIONS, *named_dims.get(name, own)), values[None]
 
     columns = evaluation_columns(run, reserved=[EVALUATION_DIMENSION])
-    names = _without_slashes(columns)
     posterior = {name: sampled(name, values) for name, values in variables.items()}
     used = {dim for dimensions, _ in posterior.values() for dim in dimensions}
     sample_index = {"chain": [0], "draw": np.arange(len(draws))}
@@ -84,10 +83,7 @@ def assemble(
             {"lp": sampled("lp", run.posterior.log_density(draws))}, sample_index
         ),
         "evaluations": xarray.Dataset(
-            {
-                name: (EVALUATION_DIMENSION, values)
-                for name, values in zip(names, columns.values(), strict=True)
-            },
+            {_without_slashes(k): (EVALUATION_DIMENSION, column) for k, column in columns.items()},
             {EVALUATION_DIMENSION: np.arange(run.n_evaluations)},
         ),
     }
@@ -97,8 +93,8 @@ def assemble(
     return xarray.DataTree.from_dict({"/": root, **groups})
 
 
-def _without_slashes(names: Sequence[str] | Mapping[str, Any]) -> list[str]:
-    return [name.replace("/", "|") for name in names]
+def _without_slashes(name: str) -> str:
+    return name.replace("/", "|")
 
 
 def _attributes(run: RunRecord) -> dict[str, Any]:

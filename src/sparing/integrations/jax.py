@@ -31,12 +31,10 @@ class JaxLogDensity:
         """The log density at one point x (D,)."""
         jax = optional_module("jax", "jax")
         with jax.enable_x64(True):
-            function = self._compiled() if self.jit else self.function
+            function = self.function
+            if self.jit:
+                function = once_per_process(self.key, lambda: jax.jit(self.function))
             return checked_value(function(jax.numpy.asarray(x)), "jax.numpy.float64")
-
-    def _compiled(self) -> Callable[[Any], Any]:
-        jax = optional_module("jax", "jax")
-        return once_per_process(self.key, lambda: jax.jit(self.function))
 
 
 def from_jax(function: Callable[[Any], Any], *, jit: bool = True) -> JaxLogDensity:
