@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.integrations.columns import column_names, evaluation_columns
-from sparing.integrations.optional import optional_module
+from sparing.integrations.shared import optional_module
 from sparing.numerics.arrays import Array
 from sparing.vbmc.run_record import RunRecord
 

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparing.integrations.optional import optional_module
-from sparing.integrations.precision import checked_value
-from sparing.integrations.process_cache import new_key, once_per_process
+from sparing.integrations.shared import checked_value, new_key, once_per_process, optional_module
 from sparing.numerics.arrays import Array
 
 __all__ = ["from_jax"]
