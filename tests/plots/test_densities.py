@@ -4,8 +4,8 @@ from scipy.integrate import trapezoid
 from tests.report.records import made_by_hand
 
 from sparing.plots import region_levels
-from sparing.plots.densities import axis_grid, sample_density, sample_pair_density
-from sparing.plots.style import posterior_views
+from sparing.plots.corner import sample_density, sample_pair_density
+from sparing.plots.style import axis_grid, posterior_views
 
 
 @pytest.mark.parametrize("whitened", [False, True])

@@ -8,8 +8,7 @@ The container is what the installed ArviZ works with: ``InferenceData`` before v
 
     posterior       the draws, one chain
     sample_stats    ``lp``, the normalised log density of the posterior at each draw
-    evaluations     every call of the target: the parameters by name, then the columns that
-                    ``evaluations_dataframe`` has
+    evaluations     every call of the target, a variable per column of ``evaluations_dataframe``
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ EVALUATION_DIMENSION = "evaluation"
 def to_arviz(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     """InferenceData or DataTree of n draws, their log density and the evaluations.
 
-    The group ``evaluations`` has the parameters, ``value`` (the log joint), ``status``,
-    ``duration`` (seconds), ``message``, ``started`` and ``ended`` (Unix times), ``worker``,
-    ``kind`` (of a failure), ``noise_sd`` and ``rule``, which chose the point. A "/" in a
+    The group ``evaluations`` has the columns of ``Result.evaluations_dataframe``. A "/" in a
     parameter's name, which separates groups in NetCDF, is written as "|".
 
     >>> data = to_arviz(result, n=500)

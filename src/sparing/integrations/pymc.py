@@ -206,15 +206,14 @@ def _fixed_bounds(rv: Any, transform: Any) -> tuple[Any, Any] | None:
     if transform is None:
         return -math.inf, math.inf
     transforms = optional_module("pymc.distributions.transforms", "pymc")
-    boxes = (
-        (transforms.log, (0.0, math.inf)),
-        (transforms.log_exp_m1, (0.0, math.inf)),
-        (transforms.logodds, (0.0, 1.0)),
-        (transforms.circular, (-math.pi, math.pi)),
-    )
-    for known, box in boxes:
-        if type(transform) is type(known):
-            return box
+    boxes = {
+        type(transforms.log): (0.0, math.inf),
+        type(transforms.log_exp_m1): (0.0, math.inf),
+        type(transforms.logodds): (0.0, 1.0),
+        type(transforms.circular): (-math.pi, math.pi),
+    }
+    if type(transform) in boxes:
+        return boxes[type(transform)]
     if not isinstance(transform, transforms.Interval):
         return None
     edges = transform.args_fn(*rv.owner.inputs)

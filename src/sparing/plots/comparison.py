@@ -7,7 +7,6 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from sparing.plots import style
-from sparing.plots.densities import axis_grid
 from sparing.plots.style import AMBER, BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY
 from sparing.vbmc.run_record import RunRecord
 
@@ -76,7 +75,7 @@ def _draw_marginals(ax: Axes, name: str, lines: Sequence[Line]) -> None:
         if name not in run.problem.names:
             continue
         view = style.posterior_views(run.posterior)[run.problem.names.index(name)]
-        x = axis_grid(view, MARGINAL_GRID)
+        x = style.axis_grid(view, MARGINAL_GRID)
         ax.plot(x, run.posterior.marginal_density(name, x), color=colour, linestyle=line)
         views.append(view)
     ax.set_xlim(min(low for low, _ in views), max(high for _, high in views))
