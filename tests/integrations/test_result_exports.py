@@ -10,9 +10,9 @@ from tests.hand_made import make_result
 
 import sparing
 from sparing.executors import FailureKind, Outcome
-from sparing.integrations import columns, optional, precision, process_cache
+from sparing.integrations import columns, shared
 from sparing.integrations.columns import column_names
-from sparing.integrations.optional import optional_module
+from sparing.integrations.shared import optional_module
 
 NAMES = ("log_sigma", "status")
 
@@ -39,7 +39,7 @@ def half_bounded_result():
 
 
 def test_examples_of_internal_modules():
-    for module in (columns, optional, precision, process_cache):
+    for module in (columns, shared):
         assert doctest.testmod(module).failed == 0
 
 
@@ -158,8 +158,8 @@ def test_a_broken_package_is_not_called_missing(tmp_path, monkeypatch):
 
 
 def test_what_was_made_is_kept_up_to_a_number():
-    keys = [process_cache.new_key() for _ in range(process_cache.LARGEST + 1)]
+    keys = [shared.new_key() for _ in range(shared.LARGEST + 1)]
     for key in keys:
-        assert process_cache.once_per_process(key, lambda key=key: [key]) == [key]
-    first, last = (process_cache.once_per_process(key, list) for key in (keys[0], keys[-1]))
+        assert shared.once_per_process(key, lambda key=key: [key]) == [key]
+    first, last = (shared.once_per_process(key, list) for key in (keys[0], keys[-1]))
     assert (first, last) == ([], [keys[-1]])

@@ -32,7 +32,7 @@ from sparing.running.stored_run import (
 from sparing.store import RunDirectory, Spool
 from sparing.store.files import read_regular_file
 from sparing.store.journal import Scan, scan
-from sparing.store.lock.state import Holder, lock_state
+from sparing.store.lock import Holder, lock_state
 from sparing.store.run_directory import JOURNAL, PROBLEM, SNAPSHOTS, SPOOL
 from sparing.store.run_group import read_group
 from sparing.store.snapshots import latest_snapshot

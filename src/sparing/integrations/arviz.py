@@ -8,8 +8,7 @@ The container is what the installed ArviZ works with: ``InferenceData`` before v
 
     posterior       the draws, one chain
     sample_stats    ``lp``, the normalised log density of the posterior at each draw
-    evaluations     every call of the target: the parameters by name, then the columns that
-                    ``evaluations_dataframe`` has
+    evaluations     every call of the target, a variable per column of ``evaluations_dataframe``
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.integrations.columns import column_names, evaluation_columns
-from sparing.integrations.optional import optional_module
+from sparing.integrations.shared import optional_module
 from sparing.numerics.arrays import Array
 from sparing.vbmc.run_record import RunRecord
 
@@ -35,9 +34,7 @@ EVALUATION_DIMENSION = "evaluation"
 def to_arviz(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     """InferenceData or DataTree of n draws, their log density and the evaluations.
 
-    The group ``evaluations`` has the parameters, ``value`` (the log joint), ``status``,
-    ``duration`` (seconds), ``message``, ``started`` and ``ended`` (Unix times), ``worker``,
-    ``kind`` (of a failure), ``noise_sd`` and ``rule``, which chose the point. A "/" in a
+    The group ``evaluations`` has the columns of ``Result.evaluations_dataframe``. A "/" in a
     parameter's name, which separates groups in NetCDF, is written as "|".
 
     >>> data = to_arviz(result, n=500)
@@ -49,7 +46,7 @@ def to_arviz(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     0.0
     """
     draws = run.posterior.sample(n, seed=seed)
-    names = column_names(_without_slashes(run.posterior.names), SAMPLE_DIMENSIONS)
+    names = column_names(map(_without_slashes, run.posterior.names), SAMPLE_DIMENSIONS)
     return assemble(run, draws, dict(zip(names, draws.T, strict=True)))
 
 
@@ -73,7 +70,6 @@ def assemble(
         return (*SAMPLE_DIMENSIONS, *named_dims.get(name, own)), values[None]
 
     columns = evaluation_columns(run, reserved=[EVALUATION_DIMENSION])
-    names = _without_slashes(columns)
     posterior = {name: sampled(name, values) for name, values in variables.items()}
     used = {dim for dimensions, _ in posterior.values() for dim in dimensions}
     sample_index = {"chain": [0], "draw": np.arange(len(draws))}
@@ -84,10 +80,7 @@ def assemble(
             {"lp": sampled("lp", run.posterior.log_density(draws))}, sample_index
         ),
         "evaluations": xarray.Dataset(
-            {
-                name: (EVALUATION_DIMENSION, values)
-                for name, values in zip(names, columns.values(), strict=True)
-            },
+            {_without_slashes(k): (EVALUATION_DIMENSION, column) for k, column in columns.items()},
             {EVALUATION_DIMENSION: np.arange(run.n_evaluations)},
         ),
     }
@@ -97,8 +90,8 @@ def assemble(
     return xarray.DataTree.from_dict({"/": root, **groups})
 
 
-def _without_slashes(names: Sequence[str] | Mapping[str, Any]) -> list[str]:
-    return [name.replace("/", "|") for name in names]
+def _without_slashes(name: str) -> str:
+    return name.replace("/", "|")
 
 
 def _attributes(run: RunRecord) -> dict[str, Any]:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from sparing.problem.evaluation_codec import OUTCOME_FIELDS, OutcomeField
 from sparing.vbmc.run_record import RunRecord
 
-# Pages of text: for those who look at one failure, in ``result.failed``.
-LEFT_OUT = "traceback"
-EXPORTED = tuple(field for field in OUTCOME_FIELDS if field.name != LEFT_OUT)
+# A traceback is pages of text: for those who look at one failure, in ``result.failed``.
+EXPORTED = tuple(field for field in OUTCOME_FIELDS if field.name != "traceback")
 
 
 def column_names(names: Iterable[str], reserved: Iterable[str]) -> list[str]:

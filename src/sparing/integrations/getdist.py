@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparing.errors import SettingsError
-from sparing.integrations.optional import optional_module
+from sparing.integrations.shared import optional_module
 from sparing.vbmc.run_record import RunRecord
 
 __all__ = ["to_getdist"]

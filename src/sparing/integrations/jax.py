@@ -11,9 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparing.integrations.optional import optional_module
-from sparing.integrations.precision import checked_value
-from sparing.integrations.process_cache import new_key, once_per_process
+from sparing.integrations.shared import checked_value, new_key, once_per_process, optional_module
 from sparing.numerics.arrays import Array
 
 __all__ = ["from_jax"]
@@ -31,12 +29,10 @@ class JaxLogDensity:
         """The log density at one point x (D,)."""
         jax = optional_module("jax", "jax")
         with jax.enable_x64(True):
-            function = self._compiled() if self.jit else self.function
+            function = self.function
+            if self.jit:
+                function = once_per_process(self.key, lambda: jax.jit(self.function))
             return checked_value(function(jax.numpy.asarray(x)), "jax.numpy.float64")
-
-    def _compiled(self) -> Callable[[Any], Any]:
-        jax = optional_module("jax", "jax")
-        return once_per_process(self.key, lambda: jax.jit(self.function))
 
 
 def from_jax(function: Callable[[Any], Any], *, jit: bool = True) -> JaxLogDensity:

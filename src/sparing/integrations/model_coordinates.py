@@ -92,9 +92,7 @@ def problem_of_blocks(
     unknown = [key for key in given if key not in names and key not in owners]
     if unknown:
         known = ", ".join(dict.fromkeys(owners))
-        raise ProblemError(
-            [f"plausible names {key!r}; the variables are {known}" for key in unknown]
-        )
+        raise ProblemError([f"plausible names {k!r}; the variables are {known}" for k in unknown])
     for i, (name, owner) in enumerate(zip(names, owners, strict=True)):
         low[i], high[i] = given.get(name, given.get(owner, (low[i], high[i])))
     return Problem(
@@ -114,9 +112,3 @@ def draws_of_blocks(run: RunRecord, blocks: Sequence[Block], n: int, seed: int) 
         theirs, ours = ", ".join(run.posterior.names), ", ".join(expected)
         raise SettingsError([f"the result is of another model: {theirs}, and this one's {ours}"])
     return run.posterior.sample(n, seed=seed)
-
-
-def refuse(faults: Sequence[str]) -> None:
-    """ProblemError when there are faults."""
-    if faults:
-        raise ProblemError(faults)

@@ -17,17 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparing.errors import ProblemError
 from sparing.integrations import arviz
 from sparing.integrations.model_coordinates import (
     PRIOR_DRAWS,
     Block,
     draws_of_blocks,
     problem_of_blocks,
-    refuse,
     split,
 )
-from sparing.integrations.optional import optional_module
-from sparing.integrations.process_cache import new_key, once_per_process
+from sparing.integrations.shared import new_key, once_per_process, optional_module
 from sparing.numerics.arrays import Array
 from sparing.problem.problem import Problem
 from sparing.vbmc.run_record import RunRecord
@@ -278,4 +277,5 @@ def _refuse_unusable(trace: dict[str, Any], latent: Sequence[dict[str, Any]]) ->
     ]
     if not latent:
         faults.append("the model has no latent site: there is nothing to infer")
-    refuse(faults)
+    if faults:
+        raise ProblemError(faults)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparing.integrations.columns import evaluation_columns
-from sparing.integrations.optional import optional_module
+from sparing.integrations.shared import optional_module
 from sparing.vbmc.run_record import RunRecord
 
 __all__ = ["draws_dataframe", "evaluations_dataframe"]

@@ -20,17 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sparing.errors import ProblemError
 from sparing.integrations import arviz
 from sparing.integrations.model_coordinates import (
     PRIOR_DRAWS,
     Block,
     draws_of_blocks,
     problem_of_blocks,
-    refuse,
     split,
 )
-from sparing.integrations.optional import optional_module
-from sparing.integrations.process_cache import new_key, once_per_process
+from sparing.integrations.shared import new_key, once_per_process, optional_module
 from sparing.numerics.arrays import Array
 from sparing.problem.problem import Problem
 from sparing.vbmc.run_record import RunRecord
@@ -207,15 +206,14 @@ def _fixed_bounds(rv: Any, transform: Any) -> tuple[Any, Any] | None:
     if transform is None:
         return -math.inf, math.inf
     transforms = optional_module("pymc.distributions.transforms", "pymc")
-    boxes = (
-        (transforms.log, (0.0, math.inf)),
-        (transforms.log_exp_m1, (0.0, math.inf)),
-        (transforms.logodds, (0.0, 1.0)),
-        (transforms.circular, (-math.pi, math.pi)),
-    )
-    for known, box in boxes:
-        if type(transform) is type(known):
-            return box
+    boxes = {
+        type(transforms.log): (0.0, math.inf),
+        type(transforms.log_exp_m1): (0.0, math.inf),
+        type(transforms.logodds): (0.0, 1.0),
+        type(transforms.circular): (-math.pi, math.pi),
+    }
+    if type(transform) in boxes:
+        return boxes[type(transform)]
     if not isinstance(transform, transforms.Interval):
         return None
     edges = transform.args_fn(*rv.owner.inputs)
@@ -239,4 +237,5 @@ def _refuse_unusable(model: Any) -> None:
     ]
     if not model.free_RVs:
         faults.append("the model has no free variable: there is nothing to infer")
-    refuse(faults)
+    if faults:
+        raise ProblemError(faults)

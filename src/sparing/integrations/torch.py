@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sparing.integrations.optional import optional_module
-from sparing.integrations.precision import checked_value
+from sparing.integrations.shared import checked_value, optional_module
 from sparing.numerics.arrays import Array
 
 __all__ = ["from_torch"]

@@ -13,8 +13,7 @@ Colours are told apart with every common colour blindness.
 """
 
 from sparing.plots.comparison import plot_comparison
-from sparing.plots.corner import plot_posterior
-from sparing.plots.densities import region_levels
+from sparing.plots.corner import plot_posterior, region_levels
 from sparing.plots.history import plot_evidence, plot_reliability, plot_trace
 from sparing.plots.slices import plot_slices
 from sparing.plots.style import (

@@ -5,15 +5,16 @@ D   number of parameters
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.ndimage import gaussian_filter
 
 from sparing.numerics.arrays import Array
 from sparing.plots import style
-from sparing.plots.densities import axis_grid, region_levels, sample_density, sample_pair_density
 from sparing.plots.style import BLACK, BLUE, GREY, ORANGE, REGION_MASSES, REGION_SHADES
 from sparing.summary.numbers import rounded
 from sparing.vbmc.run_record import RunRecord
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 LARGEST_SIZE = 20.0  # inches
 MANY_PARAMETERS = 6  # beyond, panels are too small for numbers of their own
 MARGINAL_GRID = 300
+SMOOTHING = 1.5  # of histograms of samples, in bins
 # More dots than this make a vector file slow to open: they are embedded as pixels then.
 MOST_VECTOR_DOTS = 4000
 
@@ -98,13 +100,13 @@ def _reference_samples(reference: ArrayLike | None, names: tuple[str, ...]) -> A
 
 def _draw_marginal(ax: Axes, content: _Content, index: int) -> None:
     view, posterior = content.views[index], content.record.posterior
-    x = axis_grid(view, MARGINAL_GRID)
+    x = style.axis_grid(view, MARGINAL_GRID)
     density = posterior.marginal_density(index, x)
     ax.fill_between(x, density, color=REGION_SHADES[0], linewidth=0)
     ax.plot(x, density, color=BLUE, linewidth=1.5)
     if content.reference is not None:
         outline = sample_density(content.reference[:, index], view)
-        ax.plot(axis_grid(view), outline, color=BLACK, linestyle="--", linewidth=1.0)
+        ax.plot(style.axis_grid(view), outline, color=BLACK, linestyle="--", linewidth=1.0)
     # A tick for every evaluated point, at the foot of the panel.
     points = content.points[:, index]
     ax.plot(points, np.zeros(len(points)), "|", color=ORANGE, markersize=7, alpha=0.6)
@@ -114,7 +116,7 @@ def _draw_marginal(ax: Axes, content: _Content, index: int) -> None:
 
 def _draw_pair(ax: Axes, content: _Content, row: int, column: int) -> None:
     views = content.views[column], content.views[row]
-    x, y = axis_grid(views[0]), axis_grid(views[1])
+    x, y = style.axis_grid(views[0]), style.axis_grid(views[1])
     density = content.record.posterior.pair_density(column, row, x, y)
     levels = region_levels(density, REGION_MASSES)
     if levels is not None:
@@ -158,14 +160,6 @@ def _label(ax: Axes, content: _Content, row: int, column: int) -> None:
 
 def _add_legend(figure: Figure, content: _Content) -> None:
     """Stand-ins for what is drawn, in the empty corner; in the panel itself where D = 1."""
-    if content.dimension == 1:
-        figure.axes[0].legend(handles=_entries(content), frameon=False, fontsize=8)
-    else:
-        size = 9 if content.dimension <= MANY_PARAMETERS else 14
-        figure.legend(handles=_entries(content), loc="upper right", frameon=False, fontsize=size)
-
-
-def _entries(content: _Content) -> list[Artist]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -184,4 +178,39 @@ def _entries(content: _Content) -> list[Artist]:
     if content.reference is not None:
         line = "--" if alone else "-"
         entries.append(Line2D([], [], color=BLACK, linestyle=line, label="reference samples"))
-    return entries
+    if alone:
+        figure.axes[0].legend(handles=entries, frameon=False, fontsize=8)
+    else:
+        size = 9 if content.dimension <= MANY_PARAMETERS else 14
+        figure.legend(handles=entries, loc="upper right", frameon=False, fontsize=size)
+
+
+def sample_density(samples: Array, view: style.View) -> Array:
+    """Density of samples (m,) at `axis_grid(view)`: (GRID,)."""
+    counts, edges = np.histogram(samples, bins=style.GRID, range=view)
+    smooth = gaussian_filter(counts.astype(np.float64), SMOOTHING)
+    return smooth / (max(len(samples), 1) * (edges[1] - edges[0]))
+
+
+def sample_pair_density(samples: Array, views: tuple[style.View, style.View]) -> Array:
+    """Density of samples (m, 2) on the grid of both views, up to a factor: (GRID, GRID)."""
+    counts, _, _ = np.histogram2d(samples[:, 0], samples[:, 1], bins=style.GRID, range=list(views))
+    return gaussian_filter(counts, SMOOTHING).T
+
+
+def region_levels(density: Array, masses: Sequence[float]) -> Array | None:
+    """Heights above which the density on a grid holds each mass; None if they coincide.
+
+    ``masses`` come in falling order, so the heights rise, as contours want them.
+
+    >>> from sparing.plots import region_levels
+    >>> region_levels(np.array([[1.0, 2.0], [3.0, 4.0]]), masses=[0.9, 0.5])
+    array([2., 3.])
+    """
+    falling = np.sort(density, axis=None)[::-1]
+    total = falling.sum()
+    if not total > 0.0:
+        return None
+    held = np.cumsum(falling) / total
+    levels = falling[np.minimum(np.searchsorted(held, masses), falling.size - 1)]
+    return levels if np.all(np.diff(levels) > 0.0) else None

@@ -6,7 +6,7 @@ z               residual of a held-out draw over its predicted standard deviatio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,11 +43,7 @@ def plot_evidence(result: RunRecord) -> Figure:
     >>> figure.axes[0].get_ylabel()
     'log evidence (nats)'
     """
-    figure = style.new_figure(7.0, 3.6)
-    ax = figure.subplots()
-    _draw_evidence(ax, result)
-    _finish([ax], result.history)
-    return figure
+    return _panels(result, 3.6, {_draw_evidence: 1})
 
 
 def plot_reliability(result: RunRecord) -> Figure:
@@ -62,12 +58,7 @@ def plot_reliability(result: RunRecord) -> Figure:
     >>> [ax.get_ylabel() for ax in figure.axes]
     ['stable when below 1', 'error / claimed error']
     """
-    figure = style.new_figure(7.0, 5.6)
-    features_ax, held_out_ax = figure.subplots(2, 1, sharex=True)
-    _draw_features(features_ax, result)
-    _draw_held_out(held_out_ax, result.history)
-    _finish([features_ax, held_out_ax], result.history)
-    return figure
+    return _panels(result, 5.6, {_draw_features: 1, _draw_held_out: 1})
 
 
 def plot_trace(result: RunRecord) -> Figure:
@@ -78,21 +69,24 @@ def plot_trace(result: RunRecord) -> Figure:
     >>> len(figure.axes)
     3
     """
-    figure = style.new_figure(7.0, 7.0)
-    evidence_ax, reliability_ax, components_ax = figure.subplots(
-        3, 1, sharex=True, gridspec_kw={"height_ratios": (2, 1, 1)}
-    )
-    _draw_evidence(evidence_ax, result)
-    evaluations = _column(result.history, "n_evaluations")
-    index = _column(result.history, "reliability")
-    _draw_logarithmic(reliability_ax, evaluations, index, color=GREEN, marker=".")
-    reliability_ax.axhline(1.0, color=GREY, linestyle=":", linewidth=1)
-    reliability_ax.set_ylabel("reliability index")
-    components = _column(result.history, "n_components")
-    components_ax.step(evaluations, components, where="post", color=BLUE, marker=".")
-    components_ax.locator_params(axis="y", integer=True)
-    components_ax.set_ylabel("components K")
-    _finish([evidence_ax, reliability_ax, components_ax], result.history)
+    return _panels(result, 7.0, {_draw_evidence: 2, _draw_reliability: 1, _draw_components: 1})
+
+
+def _panels(
+    result: RunRecord, height: float, panels: Mapping[Callable[[Axes, RunRecord], None], float]
+) -> Figure:
+    """What draws each panel, with its share of the height; evaluations along the common axis."""
+    figure = style.new_figure(7.0, height)
+    shares = list(panels.values())
+    figure.subplots(len(panels), 1, sharex=True, height_ratios=shares)
+    evaluations, warm_up = _column(result.history, "n_evaluations"), _warm_up(result.history)
+    for ax, draw in zip(figure.axes, panels, strict=True):
+        draw(ax, result)
+        if np.any(warm_up):
+            ax.axvspan(evaluations[0], evaluations[warm_up][-1], color=GREY, alpha=0.1, linewidth=0)
+        style.open_frame(ax)
+    figure.axes[-1].set_xlabel("evaluations")
+    figure.axes[-1].locator_params(axis="x", integer=True)
     return figure
 
 
@@ -123,30 +117,37 @@ def _draw_evidence(ax: Axes, record: RunRecord) -> None:
 
 def _draw_features(ax: Axes, record: RunRecord) -> None:
     history = record.history
-    evaluations = _column(history, "n_evaluations")
     for label, name, colour, line in FEATURES:
-        values = np.array(
-            [np.nan if info.features is None else getattr(info.features, name) for info in history],
-            dtype=np.float64,
-        )
-        _draw_logarithmic(
-            ax, evaluations, values, color=colour, linestyle=line, linewidth=1.4, label=label
-        )
+        values = np.array([getattr(info.features, name, np.nan) for info in history])  # or none
+        _logarithmic(ax, history, values, color=colour, linestyle=line, linewidth=1.4, label=label)
     error = _column(history, "posterior_error")
     if np.any(np.isfinite(error)):  # it is not asked for in the paper
         share = error / record.settings.accuracy.limit(len(record.problem.names))
-        _draw_logarithmic(ax, evaluations, share, color=AMBER, label="error of the posterior")
-    index = _column(history, "reliability")
-    _draw_logarithmic(
-        ax, evaluations, index, color=GREEN, marker=".", linewidth=2.0, label="reliability index"
-    )
-    ax.axhline(1.0, color=GREY, linestyle=":", linewidth=1)
+        _logarithmic(ax, history, share, color=AMBER, label="error of the posterior")
+    _draw_reliability(ax, record, linewidth=2.0, label="reliability index")
     ax.set_ylabel("stable when below 1")
     ax.legend(frameon=False, loc="best", fontsize=8)
 
 
-def _draw_held_out(ax: Axes, history: History) -> None:
+def _draw_reliability(ax: Axes, record: RunRecord, **line: object) -> None:
+    index = _column(record.history, "reliability")
+    _logarithmic(ax, record.history, index, color=GREEN, marker=".", **line)
+    ax.axhline(1.0, color=GREY, linestyle=":", linewidth=1)
+    ax.set_ylabel("reliability index")
+
+
+def _draw_components(ax: Axes, record: RunRecord) -> None:
+    evaluations, components = (
+        _column(record.history, n) for n in ("n_evaluations", "n_components")
+    )
+    ax.step(evaluations, components, where="post", color=BLUE, marker=".")
+    ax.locator_params(axis="y", integer=True)
+    ax.set_ylabel("components K")
+
+
+def _draw_held_out(ax: Axes, record: RunRecord) -> None:
     """Root mean square of z by iteration, with the 95 % interval of its distribution."""
+    history = record.history
     tested = [info for info in history if info.n_held_out > 0]
     ax.axhline(1.0, color=GREY, linestyle=":", linewidth=1)
     ax.set_ylabel("error / claimed error")
@@ -166,23 +167,12 @@ def _draw_held_out(ax: Axes, history: History) -> None:
     ax.legend(frameon=False, loc="upper left", fontsize=8)
 
 
-def _draw_logarithmic(ax: Axes, x: Array, values: Array, **style: object) -> None:
+def _logarithmic(ax: Axes, history: History, values: Array, **line: object) -> None:
     """A line on a logarithmic axis, with gaps where there is no positive finite value."""
     shown = np.where(np.isfinite(values) & (values > 0), values, np.nan)
-    ax.plot(x, shown, **style)  # pyright: ignore[reportArgumentType]
+    ax.plot(_column(history, "n_evaluations"), shown, **line)  # pyright: ignore[reportArgumentType]
     if np.any(np.isfinite(shown)):
         ax.set_yscale("log")
-
-
-def _finish(axes: Sequence[Axes], history: History) -> None:
-    """Shade the warm-up, name the common axis."""
-    evaluations, warm_up = _column(history, "n_evaluations"), _warm_up(history)
-    for ax in axes:
-        if np.any(warm_up):
-            ax.axvspan(evaluations[0], evaluations[warm_up][-1], color=GREY, alpha=0.1, linewidth=0)
-        style.open_frame(ax)
-    axes[-1].set_xlabel("evaluations")
-    axes[-1].locator_params(axis="x", integer=True)
 
 
 def _column(history: History, name: str) -> Array:

@@ -12,7 +12,6 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.plots import style
-from sparing.plots.densities import axis_grid
 from sparing.plots.style import BLUE, GREEN, GREY, ORANGE
 from sparing.vbmc.run_record import RunRecord
 
@@ -45,7 +44,7 @@ def plot_slices(result: RunRecord) -> Figure:
     figure, axes = style.panel_grid(len(names), *((6.0, 3.6) if len(names) == 1 else (3.0, 2.5)))
     views = style.posterior_views(result.posterior)
     for i, ax in enumerate(axes):
-        x = axis_grid(views[i], GRID)
+        x = style.axis_grid(views[i], GRID)
         points = np.tile(mode, (GRID, 1))
         points[:, i] = x
         mean, sd = result.surrogate.log_joint(points)

@@ -29,6 +29,7 @@ REGION_SHADES = ("#D6E6F2", "#9CC6E3", "#5AA2CF")
 VIEW_MASS = 0.998
 VIEW_MARGIN = 0.15
 
+GRID = 80  # points per axis
 View = tuple[float, float]
 
 
@@ -99,13 +100,17 @@ def points_without_value(record: RunRecord) -> Array:
     return np.array(others, dtype=np.float64).reshape(-1, len(record.problem.names))
 
 
+def axis_grid(view: View, n: int = GRID) -> Array:
+    """Points over the middle of the view's cells, so that none lies on a hard bound: (n,)."""
+    edges = np.linspace(*view, n + 1)
+    return 0.5 * (edges[1:] + edges[:-1])
+
+
 def posterior_views(posterior: Posterior) -> list[View]:
     """The stretch of each axis worth showing, within the hard bounds."""
     outside = (1.0 - VIEW_MASS) / 2.0
     low, high = posterior.quantile([outside, 1.0 - outside])
-    transform = posterior.transform
-    bounds = zip(low, high, transform.lower, transform.upper, strict=True)
-    return [_widened(*ends) for ends in bounds]
+    return list(map(_widened, low, high, posterior.transform.lower, posterior.transform.upper))
 
 
 def _widened(low: float, high: float, lower: float, upper: float) -> View:

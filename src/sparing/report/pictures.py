@@ -35,10 +35,10 @@ class Picture:
     largest_width: int
 
 
-def draw_pictures(record: RunRecord, reference: ArrayLike | None) -> tuple[Picture, ...]:
+def draw_pictures(record: RunRecord, reference: ArrayLike | None) -> list[Picture]:
     """Every picture of the report, in reading order."""
     outline = " Black lines are the reference samples." if reference is not None else ""
-    pictures = (
+    pictures = [
         _picture(
             "posterior",
             "Posterior",
@@ -63,18 +63,16 @@ def draw_pictures(record: RunRecord, reference: ArrayLike | None) -> tuple[Pictu
             "error was widened.",
             plot_reliability(record),
         ),
-    )
-    if record.surrogate is None:
-        return pictures
-    slices = _picture(
-        "slices",
-        "The surrogate around the mode",
-        "The log joint density along each parameter, the others held at the posterior's mode: "
-        "the surrogate with two standard deviations either way, and the reported posterior on "
-        "the same scale. They should agree near the top.",
-        plot_slices(record),
-    )
-    return (*pictures, slices)
+    ]
+    if record.surrogate is not None:
+        caption = (
+            "The log joint density along each parameter, the others held at the posterior's mode: "
+            "the surrogate with two standard deviations either way, and the reported posterior on "
+            "the same scale. They should agree near the top."
+        )
+        title = "The surrogate around the mode"
+        pictures.append(_picture("slices", title, caption, plot_slices(record)))
+    return pictures
 
 
 def _picture(key: str, title: str, caption: str, figure: Figure) -> Picture:

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sparing.problem.problem import Problem
 from sparing.problem.user_values import format_interval, function_name
 
 
-@dataclass(frozen=True)
-class Question:
-    """One parameter as it was given."""
-
-    name: str
-    bounds: str
-    plausible: str
-    prior: str  # "" without a prior of its own
-
-
-def questions(problem: Problem) -> tuple[Question, ...]:
-    """One row per parameter."""
+def questions(problem: Problem) -> list[tuple[str, str, str, str]]:
+    """Name, plausible box, bounds and prior of each parameter; "" without a prior of its own."""
+    boxes = map(format_interval, problem.plausible_lower, problem.plausible_upper)
+    bounds = map(_bounds, problem.lower, problem.upper)
     priors = _univariate_priors(problem) or [""] * problem.dimension
-    return tuple(
-        Question(
-            name,
-            _bounds(problem.lower[i], problem.upper[i]),
-            format_interval(problem.plausible_lower[i], problem.plausible_upper[i]),
-            priors[i],
-        )
-        for i, name in enumerate(problem.names)
-    )
+    return list(zip(problem.names, boxes, bounds, priors, strict=True))
 
 
 def density_name(problem: Problem) -> str:

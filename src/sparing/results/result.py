@@ -93,9 +93,7 @@ class Result(RunRecord):
         return to_arviz(self, n, seed)
 
     def to_dataframe(self, n: int = 4000, seed: int = 0) -> Any:
-        """n draws from the posterior as a pandas DataFrame, a column per parameter.
-
-        Needs ``sparing[pandas]``.
+        """n draws as a pandas DataFrame, a column per parameter. Needs ``sparing[pandas]``.
 
         >>> result.to_dataframe(n=100).shape
         (100, 2)

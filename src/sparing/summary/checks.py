@@ -113,12 +113,6 @@ def check_run(record: RunRecord) -> tuple[Check, ...]:
     return tuple(checks)
 
 
-def worst_light(checks: tuple[Check, ...]) -> Light:
-    """The light of the whole run."""
-    lights = {check.light for check in checks}
-    return next((light for light in (Light.RED, Light.AMBER) if light in lights), Light.GREEN)
-
-
 def _graded(value: float, largest_good: float, largest_fair: float) -> Light:
     """What is not a number is not good."""
     if value <= largest_good:

@@ -43,8 +43,8 @@ def text_summary(record: RunRecord) -> str:
     lines += [f"{a:<{name}}  {b:>{mean}}  {c:>{sd}}  {d}" for a, b, c, d in table]
     if story.worries:
         lines += ["", "what to worry about"]
-        for worry in story.worries:
-            lines += _item(MARKS[worry.light], worry.text)
+        for light, text in story.worries:
+            lines += _item(MARKS[light], text)
     lines += ["", "what to do next"]
     for step in (*story.next_steps, 'see the pictures and every check: result.report("run.html")'):
         lines += _item("-", step)
@@ -67,7 +67,7 @@ def html_summary(record: RunRecord) -> str:
         "stopped": escape(stop_text(record)),
     }
     parameters = [(escape(name), *numbers) for name, *numbers in _parameter_cells(record)]
-    worries = [f"{_coloured(w.light, str(w.light))}: {escape(w.text)}" for w in story.worries]
+    worries = [f"{_coloured(light, light)}: {escape(text)}" for light, text in story.worries]
     parts = [
         '<div class="sparing-result">',
         html_table([(f"<i>{name}</i>", value) for name, value in facts.items()]),

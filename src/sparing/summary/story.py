@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparing.problem.warning_text import WarningTopic, topic_of
-from sparing.summary.checks import LET_IT_GO_ON, Check, Light, Topic, check_run, worst_light
+from sparing.summary.checks import LET_IT_GO_ON, Check, Light, Topic, check_run
 from sparing.vbmc.run_record import RunRecord
 from sparing.vbmc.stopping import StopReason
 
@@ -28,21 +28,13 @@ ITS_SOURCES = (
 
 
 @dataclass(frozen=True)
-class Worry:
-    """Something that may be wrong with the result, and how much it matters."""
-
-    light: Light
-    text: str
-
-
-@dataclass(frozen=True)
 class Story:
     """What to make of a run."""
 
     checks: tuple[Check, ...]
     light: Light
     verdict: str
-    worries: tuple[Worry, ...]
+    worries: tuple[tuple[Light, str], ...]  # how much it matters, and what may be wrong
     next_steps: tuple[str, ...]
 
 
@@ -57,7 +49,8 @@ PROVISIONAL = "The run has not ended: everything here is provisional."
 def tell_story(record: RunRecord) -> Story:
     """Judge the run and say what follows from it."""
     checks = check_run(record)
-    light = worst_light(checks)
+    lights = {check.light for check in checks}
+    light = next(light for light in (Light.RED, Light.AMBER, Light.GREEN) if light in lights)
     ended = record.stop_reason is not StopReason.UNFINISHED
     verdict = VERDICTS[light] if ended else PROVISIONAL
     return Story(checks, light, verdict, _worries(record, checks), _steps(record, checks))
@@ -76,7 +69,7 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{end}"
 
 
-def _worries(record: RunRecord, checks: tuple[Check, ...]) -> tuple[Worry, ...]:
+def _worries(record: RunRecord, checks: tuple[Check, ...]) -> tuple[tuple[Light, str], ...]:
     """The run's own warnings, then what else the checks found; the worst first."""
     lights = {check.topic: check.light for check in checks}
     worries, covered = [], set()
@@ -86,13 +79,13 @@ def _worries(record: RunRecord, checks: tuple[Check, ...]) -> tuple[Worry, ...]:
         covered.add(question)
         # A warning is never good news, whatever the threshold of the check beside it.
         light = Light.RED if question and lights.get(question) is Light.RED else Light.AMBER
-        worries.append(Worry(light, text))
+        worries.append((light, text))
     worries += [
-        Worry(check.light, f"{check.topic} {sentence(check.finding)}")
+        (check.light, f"{check.topic} {sentence(check.finding)}")
         for check in checks
         if check.light is not Light.GREEN and check.topic not in covered
     ]
-    return tuple(sorted(worries, key=lambda worry: worry.light is not Light.RED))
+    return tuple(sorted(worries, key=lambda worry: worry[0] is not Light.RED))
 
 
 def _steps(record: RunRecord, checks: tuple[Check, ...]) -> tuple[str, ...]:

@@ -136,13 +136,12 @@ def _exact_mixture(weights: Array, means: Array, scales: Array, lengths: Array) 
 def _write_whitenings(whitenings: Sequence[Whitening], dimension: int) -> Arrays:
     square = (-1, dimension, dimension)
     column_major = [not w.matrix.flags.c_contiguous for w in whitenings]
+    log_determinants = [w.log_determinant for w in whitenings]
     return {
         "transforms.matrix": np.reshape([w.matrix for w in whitenings], square),
         "transforms.inverse": np.reshape([w.inverse for w in whitenings], square),
         "transforms.centre": np.reshape([w.centre for w in whitenings], (-1, dimension)),
-        "transforms.log_determinant": np.array(
-            [w.log_determinant for w in whitenings], dtype=float
-        ),
+        "transforms.log_determinant": np.array(log_determinants, dtype=np.float64),
         "transforms.column_major": np.array(column_major, dtype=np.bool_),
     }
 
