@@ -30,7 +30,7 @@ from benchmarks.killing import kill_at_boundary, killed_child
 from sparing.errors import StoreError, StoreFullError, StoreLockedError
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
 from sparing.store import RunDirectory, write_spooled_outcome
-from sparing.store.journal_lines import encode_line
+from sparing.store.journal import encode_line
 from sparing.testing.store import append_events, assert_same_events
 
 FINGERPRINT = {"problem": "durability", "lower": [-np.inf, 0.0]}

@@ -139,6 +139,39 @@ def test_links_lead_somewhere(path):
     assert not missing
 
 
+# A module or file by its path: vbmc/engine, store/, tests/conftest.py, surrogate/mean.py.
+PATH = re.compile(r"(?<![\w/.-])([a-z_]+/(?:[a-z_]+/)*(?:[a-z_]+(?:\.py)?)?)(?![\w/*.-])")
+PAGES_WITH_PATHS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", DOCS / "extending.md"]
+
+
+PLACES = (ROOT, ROOT / "src" / "sparing", ROOT / "tests")
+
+
+def paths_in(text):
+    """Paths into known folders, in code spans and in blocks that are not run."""
+    code = re.findall(r"`([^`\n]+)`", FENCED.sub("", text))
+    code += re.findall(r"^```\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    found = {path for part in code for path in PATH.findall(part)}
+    return {path for path in found if any((p / path.split("/")[0]).is_dir() for p in PLACES)}
+
+
+def leads_somewhere(path):
+    return any((p / path).exists() or (p / f"{path}.py").exists() for p in PLACES)
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_PATHS, ids=page_name)
+def test_paths_lead_somewhere(page):
+    paths = paths_in(read(page))
+    assert len(paths) > 5
+    assert not [path for path in sorted(paths) if not leads_somewhere(path)]
+
+
+def test_a_path_that_leads_nowhere_is_found():
+    text = "`vbmc/engine`, `vbmc/gone.py`, `docs/index.md`, `dx/du`\n```\nstore/lost  text\n```\n"
+    paths = paths_in(text)
+    assert {path for path in paths if not leads_somewhere(path)} == {"vbmc/gone.py", "store/lost"}
+
+
 def test_every_picture_is_shown():
     text = "".join(read(path) for path in pages())
     unused = [path.name for path in (DOCS / "images").iterdir() if path.name not in text]

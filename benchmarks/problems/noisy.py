@@ -25,7 +25,7 @@ class EvenNoise:
 
     sd: float
 
-    def __call__(self, x: Array) -> float:  # noqa: ARG002 - it is the same everywhere
+    def __call__(self, x: Array) -> float:  # it is the same everywhere
         return self.sd
 
 

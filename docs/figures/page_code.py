@@ -20,8 +20,10 @@ def run_blocks(text: str, filename: str) -> dict[str, Any]:
     """Run the blocks in one namespace, with tracebacks that point into the page."""
     namespace: dict[str, Any] = {"__name__": "__documentation__"}
     for line, code in code_blocks(text):
-        # Empty lines in front make the line numbers those of the page.
-        exec(compile("\n" * (line - 1) + code, filename, "exec"), namespace)
+        # Empty lines in front make the line numbers those of the page. Annotations are evaluated
+        # there, as where a reader types them.
+        code = compile("\n" * (line - 1) + code, filename, "exec", dont_inherit=True)
+        exec(code, namespace)
     return namespace
 
 

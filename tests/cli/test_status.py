@@ -7,8 +7,8 @@ import pytest
 
 import sparing
 from sparing.cli.exit_codes import ExitCode
-from sparing.store.lock.owner import this_process
-from sparing.store.lock.state import Holder, lock_state
+from sparing.store.lock import Holder, lock_state
+from sparing.store.lock_owner import this_process
 
 
 @pytest.fixture

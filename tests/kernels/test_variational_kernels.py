@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
+from tests.variational.gradients import empty_gradient
 from tests.variational.support import finite_difference, random_gp, random_mixture
 
 from sparing.kernels import expected_log_joint as joint_kernels
 from sparing.kernels import mixture as mixture_kernels
 from sparing.kernels import variational as variational_kernels
-from sparing.variational.entropy import empty_gradient
 from sparing.variational.objective import NoPenalties, Objective, SoftPenalties
 from sparing.variational.parameterisation import to_parameters
 

@@ -1,12 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from sparing.plots.surrogate import log_joint as surrogate_log_joint
-from sparing.plots.surrogate import train_again
 from tests.report.records import (
     converged,
     failing,
     log_joint,
-    made_by_hand,
     one_dimensional,
     too_short,
 )
@@ -16,16 +15,15 @@ from sparing.plots import plot_slices
 
 
 @pytest.mark.parametrize("make", [converged, too_short])
-def test_the_surrogate_trained_again_knows_the_target(make):
-    result = make()
+def test_the_surrogate_of_a_result_knows_the_target(make):
     x = converged().posterior.sample(50, seed=4)
-    mean, sd = surrogate_log_joint(train_again(result), result, x)
+    mean, sd = make().surrogate.log_joint(x)
     truth = np.array([log_joint(point) for point in x])
     assert np.max(np.abs(mean - truth) / np.hypot(sd, 0.02)) < 5.0
     assert np.median(np.abs(mean - truth)) < 0.05
 
 
-def test_the_surrogate_trained_again_is_the_run_s_own():
+def test_the_surrogate_of_a_result_is_the_run_s_own():
     """Of a posterior that is narrow beside the box: the first points are left out of it."""
 
     def narrow(x):
@@ -34,13 +32,14 @@ def test_the_surrogate_trained_again_is_the_run_s_own():
     run = sparing.Inference(sparing.Problem(narrow, [-2, -2], [2, 2]), seed=3, max_evaluations=60)
     while proposals := run.ask(1):
         run.tell(proposals[0], narrow(proposals[0].x))
-    result, own = run.result(), run._engine.state.solution
-    assert own.gp.training.n_points < result.n_evaluations
-    again = train_again(result)
-    assert again.training.n_points == own.gp.training.n_points
-    x = result.posterior.sample(50, seed=4)
-    expected = surrogate_log_joint(own.gp, result, x)[0]
-    np.testing.assert_allclose(surrogate_log_joint(again, result, x)[0], expected, atol=0.02)
+    result, own = run.result(), run._engine.state.trained
+    assert result.surrogate is own
+    assert own.surrogate.training.n_points == len(own.trained_on) < result.n_evaluations
+
+
+def test_a_result_without_a_surrogate_says_so():
+    with pytest.raises(ValueError, match="no surrogate to draw"):
+        plot_slices(replace(one_dimensional(), surrogate=None))
 
 
 def test_slices_follow_the_target_through_the_mode():
@@ -69,9 +68,8 @@ def test_with_one_parameter_the_points_lie_on_the_slice():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [failing, lambda: made_by_hand(12)])
-def test_bounds_failures_and_many_parameters(make, tmp_path):
-    result = make()
+def test_bounds_and_failures(tmp_path):
+    result = failing()
     figure = plot_slices(result)
     drawn = [ax for ax in figure.axes if ax.axison]
     assert len(drawn) == result.problem.dimension

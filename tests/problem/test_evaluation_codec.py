@@ -91,7 +91,7 @@ SCRIPT = """
     from sparing.problem.evaluations import Evaluation, Status
     from sparing.results.files.evaluations import read_evaluations, write_evaluations
     from sparing.results.files.named_arrays import NamedArrays
-    from sparing.store.journal_lines import decode_line, encode_line
+    from sparing.store.journal import decode_line, encode_line
     from sparing.store.json_members import Members
 
     plain = Outcome(-1.5, Status.OK, 0.5)

@@ -10,8 +10,12 @@ import sparing
 from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.result import Result
+from sparing.surrogate.empirical_prior import EmpiricalPrior
+from sparing.surrogate.gaussian_process import condition
+from sparing.surrogate.training_data import MeasuredValues, training_set
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
+from sparing.vbmc.state import TrainedSurrogate
 from sparing.vbmc.stopping import StopReason
 
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 1.0]])
@@ -114,6 +118,9 @@ def made_by_hand(dimension, n_evaluations=60, n_components=5, whitened=True):
         for i, (x, value) in enumerate(zip(points, values, strict=True))
     )
     base = converged()
+    training = training_set(evaluations, transform, MeasuredValues())
+    process = condition(training, EmpiricalPrior().of(training).location)
+    indices = tuple(entry.index for entry in evaluations)
     return Result(
         problem=problem,
         posterior=posterior,
@@ -127,4 +134,5 @@ def made_by_hand(dimension, n_evaluations=60, n_components=5, whitened=True):
         warnings=(),
         settings=base.settings,
         seed=1,
+        surrogate=TrainedSurrogate(transform, process, indices, retrained=True),
     )

@@ -24,6 +24,7 @@ from sparing.report import LiveStatus, report_page, waiting_page
 from sparing.report.meanings import MEANINGS
 from sparing.report.pictures import inline_svg
 from sparing.report.reproduction import reproduction
+from sparing.strategies import LastFit
 from sparing.summary import Topic
 
 VOID = {"meta", "link", "br", "img"}
@@ -173,9 +174,9 @@ def test_settings_are_told_by_how_they_differ():
     paper = replace(result, settings=sparing.Settings.paper())
     assert reproduction(paper).preset == "Settings.paper()"
     assert "settings=sparing.Settings.paper()" in reproduction(paper).call
-    changed = replace(sparing.Settings(), final_fit=None, bounded_map=sparing.BoundedMap.LOGIT)
+    changed = replace(sparing.Settings(), final_fit=LastFit(), bounded_map=sparing.BoundedMap.LOGIT)
     told = reproduction(replace(result, settings=changed))
-    assert {item.name: (item.value, item.usual) for item in told.changed} == {
+    assert {name: (here, there) for name, here, there in told.changed} == {
         "bounded_map": ("LOGIT", "PROBIT"),
         "final_fit.n_components": ("None", str(sparing.Settings().final_fit.n_components)),
     }

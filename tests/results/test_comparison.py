@@ -1,11 +1,9 @@
-import doctest
 import math
 
 import numpy as np
 import pytest
 from tests.hand_made import make_result
 
-import sparing.results.comparison
 from sparing.errors import SettingsError
 from sparing.results.comparison import BayesFactor, Strength, compare
 
@@ -101,8 +99,3 @@ def test_faults_are_named(results, prior, message):
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(KeyError, match="model 1, model 2"):
         compare([result(0.1), result(0.0)]).bayes_factor("model 1", "model 9")
-
-
-@pytest.mark.slow
-def test_examples():
-    assert doctest.testmod(sparing.results.comparison).failed == 0

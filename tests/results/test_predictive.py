@@ -1,11 +1,8 @@
-import doctest
-
 import numpy as np
 import pytest
 from tests.hand_made import make_result
 
 from sparing.errors import SettingsError
-from sparing.results import predictive
 from sparing.results.predictive import posterior_predictive
 
 
@@ -48,7 +45,3 @@ def test_faults():
     with pytest.raises(SettingsError, match=r"one shape, but returned \(1,\) and \(2,\)"):
         sizes = iter([1, 2])
         posterior_predictive(make_result(), lambda x, generator: np.zeros(next(sizes)), 2)
-
-
-def test_examples():
-    assert doctest.testmod(predictive).failed == 0

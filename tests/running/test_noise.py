@@ -12,7 +12,7 @@ from sparing.executors import evaluate
 from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.running.several import tell_known
-from sparing.store.journal_lines import decode_line, encode_line
+from sparing.store.journal import decode_line, encode_line
 from sparing.surrogate.training_data import CompressedDepths, MeasuredValues, training_set
 
 LOG_2_PI = math.log(2.0 * math.pi)

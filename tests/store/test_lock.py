@@ -12,9 +12,9 @@ from tests.store.support import contents, opened, proposal, started
 
 from sparing.errors import StoreError, StoreLockedError
 from sparing.problem.warning_text import WarningTopic
-from sparing.store.lock import lock as lock_module
-from sparing.store.lock.lock import RunLock
-from sparing.store.lock.owner import TEXT_LENGTH, decode_owner, is_running, this_process
+from sparing.store import lock as lock_module
+from sparing.store.lock import RunLock
+from sparing.store.lock_owner import TEXT_LENGTH, decode_owner, is_running, this_process
 
 HOLDER = """
     import sys, time

@@ -22,11 +22,11 @@ from tests.report.records import (
 import sparing
 from sparing.problem.evaluations import Proposal, Status
 from sparing.problem.warning_text import WarningTopic
+from sparing.report.meanings import WARNING_MEANINGS
 from sparing.store import RunDirectory
 from sparing.summary import Light, Topic, check_run
 from sparing.summary.numbers import duration, estimate, parameter_rows, rounded
-from sparing.summary.story import ANOTHER_SEED, ITS_SOURCES, tell_story
-from sparing.summary.warning_meanings import SEEN_BY, WARNING_MEANINGS
+from sparing.summary.story import ANOTHER_SEED, ITS_SOURCES, SEEN_BY, tell_story
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.vbmc.final import FinalSolution, warnings_for_the_user
 from sparing.vbmc.state import initial_state
@@ -281,7 +281,7 @@ def test_a_posterior_that_leans_on_a_bound():
 
 
 def test_every_topic_has_a_meaning():
-    assert set(WARNING_MEANINGS) == set(WarningTopic)
+    assert set(WARNING_MEANINGS) == {*WarningTopic, None}
 
 
 def test_each_warning_of_a_run_has_the_topic_of_the_check_that_sees_the_same():
@@ -294,9 +294,7 @@ def test_each_warning_of_a_run_has_the_topic_of_the_check_that_sees_the_same():
         replace(result.evidence, pareto_k=2.0),
     )
     state = initial_state(result.posterior.transform, np.empty((0, 3)))
-    warnings = warnings_for_the_user(
-        solution, state, result.evaluations, StopReason.BUDGET, result.settings
-    )
+    warnings = warnings_for_the_user(solution, state, result.evaluations, StopReason.BUDGET)
     topics = [SEEN_BY[warning.topic] for warning in warnings]
     expected = [Topic.CONVERGENCE, Topic.SEARCH, Topic.BOX, Topic.FAILURES, Topic.WEIGHTS]
     assert topics == expected

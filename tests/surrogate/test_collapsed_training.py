@@ -225,18 +225,21 @@ def test_an_offset_of_the_values_moves_only_the_mean_maximum(offset, n_samples):
     np.testing.assert_allclose(other - one, expected, atol=1e-4)
 
 
-def test_earlier_samples_are_a_start():
+def test_earlier_samples_are_a_start(monkeypatch):
     """One evaluation per ascent, no random start: what is found was in the earlier samples."""
     training = training_set(3, 40)
     prior = prior_of(training)
     (good,) = train(training, prior, SETTINGS, None, np.random.default_rng(0))
     settings = dataclasses.replace(SETTINGS, n_random_starts=0)
+    monkeypatch.setattr(collapsed_training, "MAX_EVALUATIONS", 1)
+    (alone,) = train(training, prior, settings, None, np.random.default_rng(0))
     again = train(training, prior, settings, None, np.random.default_rng(0), good[None, :])
     np.testing.assert_allclose(again[0], good, atol=0.05)
     top = training.values.max()
     shifted = TrainingSet(training.inputs, training.values - top)
     posterior = CollapsedPosterior(shifted, prior.shifted(top))
     assert posterior.at(again[0, :5]).value >= posterior.at(good[:5]).value - 1e-6
+    assert posterior.at(alone[:5]).value < posterior.at(good[:5]).value - 1.0
 
 
 def test_same_seed_same_samples():

@@ -53,7 +53,14 @@ def test_mean_is_the_negative_quadratic_of_the_paper():
 
 def test_mean_gradient_by_finite_differences():
     weights = GENERATOR.normal(size=7)
-    psi = SAMPLE.to_vector()
+    psi = np.concatenate(
+        [
+            np.log(SAMPLE.length_scales),
+            [np.log(SAMPLE.output_scale), np.log(SAMPLE.noise_sd), SAMPLE.mean_maximum],
+            SAMPLE.mean_location,
+            np.log(SAMPLE.mean_scales),
+        ]
+    )
 
     def weighted_mean(vector):
         return weights @ negative_quadratic_mean(Hyperparameters.from_vector(vector), POINTS)
@@ -77,7 +84,6 @@ def test_layout_of_the_hyperparameter_vector():
     assert sample.mean_maximum == 5.0
     np.testing.assert_array_equal(sample.mean_location, [6.0, 7.0])
     np.testing.assert_allclose(sample.mean_scales, np.exp([0.8, 0.9]))
-    np.testing.assert_allclose(sample.to_vector(), psi)
 
 
 @pytest.mark.parametrize("size", [0, 3, 7, 10])

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.variational.gradients import expected_log_joint_gradient
 from tests.variational.support import (
     finite_difference,
     gaussian_gp,
@@ -16,7 +17,6 @@ from sparing.variational.elbo import (
     combine_components,
     evaluate_elbo,
     expected_log_joint,
-    expected_log_joint_gradient,
 )
 from sparing.variational.mixture import GaussianMixture
 

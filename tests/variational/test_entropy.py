@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
-from tests.variational.support import finite_difference, random_mixture
-
-from sparing.variational.entropy import (
+from tests.variational.gradients import (
     entropy_lower_bound,
     entropy_lower_bound_gradient,
-    entropy_monte_carlo,
     entropy_monte_carlo_gradient,
 )
+from tests.variational.support import finite_difference, random_mixture
+
+from sparing.variational.entropy import entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
 
 

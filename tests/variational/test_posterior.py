@@ -101,3 +101,63 @@ def test_a_point_of_the_wrong_length_is_refused_by_name():
 
 def test_repr_names_the_parameters():
     assert "a:" in repr(posterior(bounded=True, whitened=True))
+
+
+def three_dimensional(*, whitened: bool) -> Posterior:
+    """Parameters without a bound, with one and with two."""
+    problem = Problem(
+        lambda x: 0.0,
+        [-2.0, 0.5, 0.2],
+        [2.0, 3.0, 0.8],
+        lower=[-np.inf, 0.0, 0.0],
+        upper=[np.inf, np.inf, 1.0],
+    )
+    transform = ParameterTransform.from_problem(problem)
+    if whitened:
+        mixing = np.array([[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [-0.3, 0.4, 1.0]])
+        transform = transform.whitened(np.full(3, 0.1), mixing)
+    mixture = GaussianMixture(
+        [0.5, 0.3, 0.2],
+        [[0.1, -0.1, 0.0], [-0.2, 0.1, 0.2], [0.0, 0.2, -0.1]],
+        [0.1, 0.15, 0.2],
+        [0.8, 1.0, 1.2],
+    )
+    return Posterior(mixture, transform, problem.names)
+
+
+def axis(posterior: Posterior, index: int, n: int) -> np.ndarray:
+    """Cell centres of a grid over nearly all of a parameter's mass."""
+    low, high = posterior.quantile([0.001, 0.999])[:, index]
+    return low + (high - low) * (np.arange(n) + 0.5) / n
+
+
+@pytest.mark.parametrize("whitened", [False, True])
+@pytest.mark.parametrize("pair", [(0, 1), (2, 0), (1, 2)])
+def test_pair_density_against_a_histogram_of_draws(pair, whitened):
+    item = three_dimensional(whitened=whitened)
+    fine = [axis(item, index, 200) for index in pair]
+    views = [(x[0] - 0.5 * (x[1] - x[0]), x[-1] + 0.5 * (x[1] - x[0])) for x in fine]
+    draws = item.sample(400_000, seed=3)[:, list(pair)]
+    counts, x_edges, y_edges = np.histogram2d(*draws.T, bins=20, range=views)
+    cell = np.diff(x_edges)[0] * np.diff(y_edges)[0]
+    empirical = counts.T / (len(draws) * cell)
+    # Averaged over the histogram's cells.
+    exact = item.pair_density(*pair, *fine).reshape(20, 10, 20, 10).mean(axis=(1, 3))
+    error = np.sqrt(exact / (len(draws) * cell)) + 1e-3 * exact.max()
+    assert np.max(np.abs(empirical - exact) / error) < 5.0
+
+
+@pytest.mark.parametrize("item", CASES)
+def test_pair_density_in_two_dimensions_is_the_density(item):
+    x, y = axis(item, 0, 30), axis(item, 1, 25)
+    points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    expected = item.density(points).reshape(25, 30)
+    np.testing.assert_allclose(item.pair_density(0, 1, x, y), expected, rtol=1e-9)
+    np.testing.assert_allclose(item.pair_density(1, 0, y, x), expected.T, rtol=1e-9)
+
+
+def test_pair_density_integrates_to_the_marginal():
+    item = three_dimensional(whitened=True)
+    x, y = axis(item, 0, 15), np.linspace(1e-6, 1.0 - 1e-6, 4000)
+    marginal = trapezoid(item.pair_density(0, 2, x, y), y, axis=0)
+    np.testing.assert_allclose(marginal, item.marginal_density(0, x), rtol=1e-4)

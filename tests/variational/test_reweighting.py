@@ -67,16 +67,24 @@ def test_several_components_get_the_weights_and_means_of_their_responsibilities(
     np.testing.assert_allclose(found.mean, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_a_step_changes_a_component_only_so_far():
-    """All the weight on one draw: variances would vanish, and so would the other components."""
-    points = THREE.sample(500, np.random.default_rng(4))
-    weights = np.full(500, 1e-9)
-    weights[np.argmax(points[:, 0])] = 1.0
-    found = reweighted(THREE, points, weights / weights.sum())
-    variances = (found.scales[:, None] * found.lengths) ** 2
-    before = (THREE.scales[:, None] * THREE.lengths) ** 2
-    assert np.all(found.weights > 0.01)
-    assert np.all(variances > 0.1 * before)
+APART = GaussianMixture([0.5, 0.5], [[-9.0], [9.0]], [1.0, 1.0], [1.0])
+
+
+def test_a_component_without_weight_keeps_a_tenth_of_its_own():
+    points = np.repeat([[-9.0], [9.0]], 50, axis=0)
+    weights = np.repeat([0.02, 0.0], 50)
+    found = reweighted(APART, points, weights)
+    np.testing.assert_allclose(found.weights, np.array([1.0, 0.05]) / 1.05)
+
+
+def test_a_component_whose_draws_agree_keeps_half_of_its_width():
+    """All of its weight on one draw at its centre, though its draws are as wide as it is."""
+    spread = np.array([-1.0, 0.0, 1.0, 0.0]) * np.sqrt(2.0)
+    points = np.append(spread - 9.0, spread + 9.0)[:, None]
+    weights = np.array([0.0, 0.5, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0])
+    found = reweighted(APART, points, weights)
+    np.testing.assert_allclose(found.means, APART.means, atol=1e-9)
+    np.testing.assert_allclose(found.scales * found.lengths, 0.5)
 
 
 def test_weights_that_are_not_numbers_leave_the_mixture_alone():

@@ -11,6 +11,7 @@ def test_the_best_bound_among_the_last_quarter():
     assert BestBound(0.25).choose(elcbo, sds) == 6
     assert BestBound(1.0).choose(elcbo, sds) == 0
     assert BestBound(0.25).choose([1.0], [0.1]) == 0
+    assert BestBound(0.25).choose([9.0, 1.0, 1.0, 4.0, 3.0], sds[:5]) == 3  # of five, two count
 
 
 def test_the_smallest_error_among_the_last_five():

@@ -17,6 +17,7 @@ from tests.vbmc.support import (
     design,
     evaluation,
     evidence,
+    log_joint,
     row,
     solution,
     state,
@@ -135,12 +136,16 @@ def test_elcbos_are_an_iteration_s_evaluations_apart():
 RULES = (VarianceReduction(), PosteriorDraw(), VarianceReduction(), PosteriorDraw(widening=1.5))
 
 
-def new_points(first, n, rules=RULES, **changes):
-    """Evaluations after the design, each with the rule whose turn it was."""
+def new_points(first, n, rules=RULES, surprise=0.2, **changes):
+    """Evaluations after the design, each with the rule whose turn it was, and off by so much."""
     points = np.random.default_rng(7).normal(size=(n, 2))
-    return [
-        evaluation(i, x, identifier=i, rule=rules[i % len(rules)].name, **changes)
+    facts = [
+        {"value": log_joint(x) + surprise, "rule": rules[i % len(rules)].name}
         for i, x in enumerate(points, start=first)
+    ]
+    return [
+        evaluation(i, x, identifier=i, **(each | changes))
+        for i, (x, each) in enumerate(zip(points, facts, strict=True), start=first)
     ]
 
 
@@ -154,7 +159,7 @@ def test_residuals_are_those_of_the_new_posterior_draws():
     mean, variance = surrogate.predict(np.array([entry.x for entry in draws]) / 4.0)
     values = np.array([entry.value for entry in draws]) + LOG_JACOBIAN
     expected = (values - mean) / np.sqrt(variance + surrogate.noise_variance + 0.5**2)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_allclose(found, expected)
 
 
 def test_only_draws_that_gave_a_value_since_the_last_iteration_count():
@@ -267,12 +272,17 @@ def test_the_posterior_of_the_row_is_the_corrected_one():
 
 
 def test_held_out_residuals_reach_the_row():
-    entries = [*design(12), *new_points(12, 4)]
-    found = judge(state([row(1, n_evaluations=12)]), solution(EXACT), entries=entries)
-    settings = replace(SETTINGS, rules=RULES)
-    z = held_out_residuals(state([row(1, n_evaluations=12)]), entries, settings)
+    """And what they say about the surrogate reaches the evidence."""
+    entries = [*design(12), *new_points(12, 4, surprise=9.0)]
+    before, settings = state([row(1, n_evaluations=12)]), replace(SETTINGS, rules=RULES)
+    found = judge(before, solution(EXACT), settings, entries)
+    z = held_out_residuals(before, entries, settings)
     assert found.n_held_out == 2
     assert found.held_out_squares == pytest.approx(z @ z)
+    calibration = settings.evidence.calibration
+    expected = (2.5 + z @ z + calibration.n_prior) / (2 + 2 + calibration.n_prior)
+    assert found.evidence.inflation == pytest.approx(expected)
+    assert expected > 3.0
 
 
 def test_during_the_search_the_error_of_the_posterior_is_not_asked_for():

@@ -13,7 +13,9 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Outcome, Proposal, Status
 from sparing.variational.adam import Adam
 from sparing.variational.settings import VariationalSettings
+from sparing.vbmc import engine as engine_module
 from sparing.vbmc.engine import MAX_DESIGN_EXTENSIONS, Engine
+from sparing.vbmc.final import final_solution
 from sparing.vbmc.posterior_error import Untested
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Phase
@@ -153,6 +155,18 @@ def test_pending_points_shape_the_next_proposal():
     assert not np.array_equal(found[0].x, found[2].x)
 
 
+def test_other_rules_search_while_something_is_pending():
+    engine = after_design()
+    engine.apply(engine.propose())
+    waiting = engine.propose()
+    assert waiting.rule == engine.settings.warm_up.pending_rules[waiting.identifier % 2].name
+    engine = after_design()
+    step(engine)
+    alone = engine.propose()
+    assert alone.identifier == waiting.identifier
+    assert alone.rule == engine.settings.warm_up.rules[0].name != waiting.rule
+
+
 def test_what_is_pending_counts_the_same_whenever_it_was_asked():
     """One by one with proposals in between, or all at once."""
     engines = [after_design(), after_design()]
@@ -244,16 +258,33 @@ def test_a_failure_counts_as_an_evaluation_but_teaches_no_value():
     assert info.n_training == N_INITIAL + N_ACTIVE - 1
 
 
-def test_where_a_point_failed_no_other_is_proposed():
-    """The surrogate is wary of it from then on, after a refit too."""
-    engine = after_design()
-    failed = engine.propose()
-    engine.apply(failed)
-    engine.apply(failure(engine, failed))
-    for _ in range(2 * N_ACTIVE):
+def test_a_value_shapes_the_next_proposal():
+    found = []
+    for value in (0.0, 0.0, -8.0):
+        engine = after_design()
         proposal = engine.propose()
-        assert np.linalg.norm(proposal.x - failed.x) > 0.05
-        step(engine)
+        engine.apply(proposal)
+        engine.apply(answer(engine, proposal, value))
+        found.append(engine.propose().x)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("n_later", [0, N_ACTIVE - 1], ids=["at once", "after a refit"])
+def test_where_a_point_failed_shapes_the_next_proposal(n_later):
+    """The surrogate is wary of the place from then on; it has learned no value there."""
+    found = []
+    for place in ([0.1, 0.1], [0.1, 0.1], [1.9, 1.9]):
+        engine = after_design()
+        lost = Outcome(math.nan, Status.FAILED, 0.1, "the solver diverged")
+        engine.apply(Evaluation(len(engine.log), None, np.array(place), lost))
+        for x in ([-1.0, 0.5], [0.4, -0.7])[:n_later]:
+            known = Outcome(log_joint(np.array(x)), Status.OK, 0.1)
+            engine.apply(Evaluation(len(engine.log), None, np.array(x), known))
+        assert engine.state.iteration == (2 if n_later else 1)
+        found.append(engine.propose().x)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
 
 
 # ---------------------------------------------------------------------- designs of no use
@@ -322,11 +353,20 @@ def test_a_stable_solution_ends_a_run():
     assert engine.history[-1].timings["final fit"] > 0.0
 
 
-def test_whoever_ends_a_run_says_why():
+@pytest.mark.parametrize("reason", [StopReason.CALLBACK, StopReason.STABLE])
+def test_whoever_ends_a_run_says_why(monkeypatch, reason):
+    asked = []
+
+    def chosen(*arguments, converged):
+        asked.append(converged)
+        return final_solution(*arguments, converged=converged)
+
+    monkeypatch.setattr(engine_module, "final_solution", chosen)
     engine = after_design()
-    engine.finish(StopReason.CALLBACK)
-    assert engine.stop_reason is StopReason.CALLBACK
+    engine.finish(reason)
+    assert engine.stop_reason is reason
     assert engine.final is not None
+    assert asked == [reason is StopReason.STABLE]  # else a better one than the last is looked for
 
 
 # ---------------------------------------------------------------------- restoring

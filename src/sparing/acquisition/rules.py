@@ -91,7 +91,7 @@ class UncertaintySampling(SearchedRule):
         self,
         surrogate: Surrogate,
         mixture: GaussianMixture,
-        generator: np.random.Generator,  # noqa: ARG002
+        generator: np.random.Generator,
     ) -> Criterion:
         """Log a_us."""
 
@@ -114,7 +114,7 @@ class ProspectiveSampling(SearchedRule):
         self,
         surrogate: Surrogate,
         mixture: GaussianMixture,
-        generator: np.random.Generator,  # noqa: ARG002
+        generator: np.random.Generator,
     ) -> Criterion:
         """Log a_pro."""
 
@@ -141,7 +141,7 @@ class TemperedSampling(SearchedRule):
         self,
         surrogate: Surrogate,
         mixture: GaussianMixture,
-        generator: np.random.Generator,  # noqa: ARG002
+        generator: np.random.Generator,
     ) -> Criterion:
         """Log V + temper log(q exp(f))."""
 

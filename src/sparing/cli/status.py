@@ -25,7 +25,7 @@ from sparing.running.stored_run import (
     saved_result,
     stored_identity,
 )
-from sparing.store.lock.state import Holder, LockState, lock_state
+from sparing.store.lock import Holder, LockState, lock_state
 from sparing.store.run_group import RunGroup, read_group
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason

@@ -1,6 +1,6 @@
 """Running the target: in this process, in processes of our own, or on any executor."""
 
-from sparing.executors.dask import DaskExecutor
+from sparing.executors.clusters import DaskExecutor, RayExecutor
 from sparing.executors.failures import (
     RAISE,
     SKIP,
@@ -17,7 +17,6 @@ from sparing.executors.failures import (
 )
 from sparing.executors.local_processes import LocalProcesses
 from sparing.executors.pool import EvaluationPool
-from sparing.executors.ray import RayExecutor
 from sparing.executors.target_call import classify, evaluate, evaluate_remotely
 from sparing.problem.evaluation_codec import (
     InvalidRecordError,

@@ -8,41 +8,48 @@ again in isolation, where whoever dies is guilty and everyone else delivers.
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import importlib
 import os
 import pickle
 import time
 import warnings
-from concurrent.futures import BrokenExecutor, Executor, Future
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from sparing.errors import SettingsError, SparingWarning
-from sparing.executors.dask import DaskExecutor
-from sparing.executors.failures import WorkerDiedError, describe_exit
+from sparing.executors.clusters import DaskExecutor, RayExecutor
+from sparing.executors.failures import UnpicklableProblemError, describe_exit, require_count
 from sparing.executors.local_processes import LocalProcesses
-from sparing.executors.pickling import Dumps
-from sparing.executors.ray import RayExecutor
 from sparing.executors.target_call import evaluate_remotely
+from sparing.problem.problem import Problem
+from sparing.problem.user_values import function_name
+
+# How far into an object that cannot be pickled the culprit is looked for.
+MAX_DEPTH = 4
 
 # Seconds that a process found dead may take to be buried, so that its exit code is known.
 BURIAL = 2.0
 
+Dumps = Callable[[Any], bytes]
 Arguments = tuple[Any, ...]  # (problem, x, identifier, spool_dir) of evaluate_remotely
 
 
+@dataclass(eq=False)
 class Backend:
     """Any `concurrent.futures.Executor`, of which only ``submit`` is used."""
 
     # Suspects of a dead worker run one after the other (in the same executor), or side by side.
-    isolates_side_by_side = False
+    isolates_side_by_side: ClassVar[bool] = False
     # Whether the executor keeps the time limit; otherwise the pool's clock has to.
-    keeps_time_limit = False
+    keeps_time_limit: ClassVar[bool] = False
 
-    def __init__(self, executor: Any, workers: int | None = None, owned: bool = False) -> None:
-        self.executor = executor
-        self._workers = workers
-        self._owned = owned
+    executor: Any
+    workers: int | None = None
+    owned: bool = False  # made here, hence to be shut down here
 
     @property
     def name(self) -> str:
@@ -52,8 +59,8 @@ class Backend:
     @property
     def capacity(self) -> int:
         """How many calls run at a time: as given, as the executor says, or the CPUs here."""
-        if self._workers is not None:
-            return self._workers
+        if self.workers is not None:
+            return self.workers
         for attribute in ("n_workers", "_max_workers", "num_workers"):
             number = getattr(self.executor, attribute, None)
             if isinstance(number, int) and number >= 1:
@@ -68,6 +75,23 @@ class Backend:
         if isinstance(self.executor, DaskExecutor | RayExecutor):
             return _cloudpickle_dumps
         return None
+
+    def check_picklable(self, problem: Problem) -> None:
+        """UnpicklableProblemError, naming the part and what to do, unless it can be sent."""
+        dumps = self.dumps
+        if dumps is None:
+            return
+        try:
+            dumps(problem)
+        except Exception as error:
+            path, part = _culprit(problem, "problem", dumps, MAX_DEPTH)
+            name = function_name(part) if callable(part) else type(part).__name__
+            raise UnpicklableProblemError(
+                f"{self.name} sends the problem to other processes, but {path} ({name}) cannot be "
+                f"pickled: {error}. Either define it at the top level of a module, or let sparing "
+                "start the processes with workers=N (the same as "
+                "executor=LocalProcesses(workers=N)), which on Linux needs no pickling."
+            ) from error
 
     def submit(self, arguments: Arguments, time_limit: float | None) -> Future[Any]:
         """Start an evaluation; BrokenExecutor when that is impossible from now on."""
@@ -96,15 +120,15 @@ class Backend:
 
     def close(self, cancel: bool) -> None:
         """Shut down what was made here; a user's executor stays as it is."""
-        if self._owned:
-            self.executor.shutdown(wait=not cancel, cancel_futures=cancel)
+        if self.owned:
+            self.executor.shutdown(wait=True, cancel_futures=cancel)
 
 
 class LocalBackend(Backend):
     """A process per call: nothing is shared, limits are kept by killing."""
 
-    isolates_side_by_side = True
-    keeps_time_limit = True
+    isolates_side_by_side: ClassVar[bool] = True
+    keeps_time_limit: ClassVar[bool] = True
 
     @property
     def dumps(self) -> Dumps | None:
@@ -114,11 +138,6 @@ class LocalBackend(Backend):
     def submit(self, arguments: Arguments, time_limit: float | None) -> Future[Any]:
         """Start an evaluation in its own process."""
         return self.executor.submit_limited(time_limit, evaluate_remotely, *arguments, None)
-
-    def close(self, cancel: bool) -> None:
-        """Wait until the processes are gone, ended first if asked to."""
-        if self._owned:
-            self.executor.shutdown(wait=True, cancel_futures=cancel)
 
 
 def _exit_code(process: Any) -> int | None:
@@ -134,17 +153,17 @@ def _exit_code(process: Any) -> int | None:
     return process.exitcode
 
 
+@dataclass(eq=False)
 class ProcessPoolBackend(Backend):
     """The standard library's pool, or loky's: broken as a whole by one dead worker.
 
     It can be made again from its own settings, and pools of one worker isolate suspects.
     """
 
-    isolates_side_by_side = True
+    isolates_side_by_side: ClassVar[bool] = True
 
-    def __init__(self, executor: Any, workers: int | None = None, owned: bool = False) -> None:
-        super().__init__(executor, workers, owned)
-        self._isolated: dict[Future[Any], tuple[Executor, tuple[Any, ...]]] = {}
+    # Pool and processes of each isolated call.
+    _isolated: dict[Future[Any], tuple[Executor, tuple[Any, ...]]] = field(default_factory=dict)
 
     @property
     def dumps(self) -> Dumps | None:
@@ -161,7 +180,7 @@ class ProcessPoolBackend(Backend):
     def replacement(self) -> Backend:
         """The same pool again."""
         try:
-            return ProcessPoolBackend(self._copy(self.capacity), self._workers, owned=True)
+            return ProcessPoolBackend(self._copy(self.capacity), self.workers, owned=True)
         except Exception:  # a subclass with arguments of its own
             return super().replacement()
 
@@ -183,7 +202,7 @@ class ProcessPoolBackend(Backend):
     def close(self, cancel: bool) -> None:
         """Shut down what was made here; what cannot be cancelled is ended."""
         own: list[Any] = [pool for pool, _ in self._isolated.values()]
-        own += [self.executor] if self._owned else []
+        own += [self.executor] if self.owned else []
         for pool in own:
             if cancel and _loky_class(pool):
                 pool.shutdown(wait=True, kill_workers=True)
@@ -209,10 +228,8 @@ def make_backend(executor: Any, workers: int | None, time_limit: float | None) -
 
     A time limit without an executor means one worker process, since only that can be ended.
     """
-    if workers is not None and (
-        isinstance(workers, bool) or workers != int(workers) or workers < 1
-    ):
-        raise SettingsError([f"workers must be 1, 2, 3, ..., not {workers!r}"])
+    if workers is not None:
+        require_count("workers", workers, least=1)
     if executor is None:
         if workers is None and time_limit is None:
             return None
@@ -233,16 +250,6 @@ def make_backend(executor: Any, workers: int | None, time_limit: float | None) -
     return Backend(executor, workers)
 
 
-def is_broken(error: BaseException) -> bool:
-    """Whether the executor, not the call, came to an end."""
-    return isinstance(error, BrokenExecutor)
-
-
-def is_uncertain_death(error: BaseException) -> bool:
-    """Whether a worker died that may have been running other calls."""
-    return is_broken(error) or (isinstance(error, WorkerDiedError) and not error.certain)
-
-
 def _has_base(executor: Any, package: str) -> bool:
     """Whether its class, or one it derives from, comes from a package (which is not imported)."""
     return any(base.__module__.split(".")[0] == package for base in type(executor).__mro__)
@@ -250,10 +257,8 @@ def _has_base(executor: Any, package: str) -> bool:
 
 def _loky_class(executor: Any) -> type | None:
     """loky's process pool class when the executor is one, also as bundled with joblib."""
-    for base in type(executor).__mro__:
-        if base.__module__.endswith("loky.process_executor"):
-            return base
-    return None
+    bases = type(executor).__mro__
+    return next((b for b in bases if b.__module__.endswith("loky.process_executor")), None)
 
 
 def _processes(pool: Any) -> tuple[Any, ...]:
@@ -268,3 +273,30 @@ def _cloudpickle_dumps(value: Any) -> bytes:
     except ImportError:
         module = importlib.import_module("ray.cloudpickle")
     return module.dumps(value)
+
+
+def _culprit(value: Any, path: str, dumps: Dumps, depth: int) -> tuple[str, Any]:
+    """The innermost part that cannot be pickled, and the way to it."""
+    if depth > 0:
+        for part_path, part in _parts(value, path):
+            try:
+                dumps(part)
+            except Exception:
+                return _culprit(part, part_path, dumps, depth - 1)
+    return path, value
+
+
+def _parts(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, functools.partial):
+        yield f"{path}.func", value.func
+        yield from _parts(value.args, f"{path}.args")
+        yield from _parts(value.keywords, f"{path}.keywords")
+    elif isinstance(value, Mapping):
+        yield from ((f"{path}[{key!r}]", part) for key, part in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((f"{path}[{index}]", part) for index, part in enumerate(value))
+    elif not isinstance(value, type) and not hasattr(value, "__qualname__"):
+        parts = getattr(value, "__dict__", {})
+        yield from ((f"{path}.{name}", part) for name, part in parts.items())
+        if hasattr(value, "__self__"):  # a bound method
+            yield f"{path}.__self__", value.__self__

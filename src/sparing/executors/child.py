@@ -89,17 +89,12 @@ class Child:
         self.process.close()
 
 
-def start_child(
-    context: BaseContext,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Child:
+def start_child(context: BaseContext, call: Callable[[], Any]) -> Child:
     """Start a process that makes the call; raises what pickling raises where that is needed."""
     receiver, sender = context.Pipe(duplex=False)
     # Not a daemon: those may not have children of their own, and targets run simulators.
     process = context.Process(  # type: ignore[attr-defined]
-        target=_child_main, args=(sender, function, args, kwargs), daemon=False
+        target=_child_main, args=(sender, call), daemon=False
     )
     try:
         with warnings.catch_warnings():
@@ -116,16 +111,14 @@ def start_child(
     return Child(process, receiver)
 
 
-def _child_main(
-    sender: Connection, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def _child_main(sender: Connection, call: Callable[[], Any]) -> None:
     """Make the call and send what it gave."""
     _detach()
     with suppress(BrokenPipeError):
         sender.send_bytes(READY)
     trace = ""
     try:
-        succeeded, result = True, function(*args, **kwargs)
+        succeeded, result = True, call()
     except BaseException as error:
         trace = "".join(traceback.format_exception(error))
         succeeded, result = False, _sendable(error)

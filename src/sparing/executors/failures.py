@@ -10,6 +10,7 @@ import enum
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from sparing.errors import SettingsError, SparingError, TargetError
 from sparing.problem.evaluations import Evaluation, FailureKind, Outcome, Proposal
@@ -129,9 +130,7 @@ class TooManyFailuresError(TargetError):
             lines.append(f"  - and {len(self.entries) - N_QUOTED} more")
         super().__init__("\n".join(lines))
 
-    def __reduce__(
-        self,
-    ) -> tuple[type[TooManyFailuresError], tuple[int, float, tuple[Evaluation, ...]]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[int, float, Sequence[Evaluation]]]:
         return type(self), (self.n_total, self.allowed, self.entries)
 
 
@@ -145,6 +144,13 @@ class Remainder(enum.Enum):
 
     SKIP = "skip"  # recorded; the run goes on and avoids the place
     RAISE = "raise"  # recorded; the run stops
+
+
+def require_count(name: str, value: float, least: int) -> None:
+    """SettingsError unless the value of a setting is an integer that is not less."""
+    if isinstance(value, bool) or value != int(value) or value < least:
+        known = f"{least}, {least + 1}, {least + 2}, ..."
+        raise SettingsError([f"{name} must be {known}, not {value!r}"])
 
 
 @dataclass(frozen=True)
@@ -161,8 +167,7 @@ class Reaction:
     then: Remainder = Remainder.SKIP
 
     def __post_init__(self) -> None:
-        if isinstance(self.retries, bool) or self.retries != int(self.retries) or self.retries < 0:
-            raise SettingsError([f"retries must be 0, 1, 2, ..., not {self.retries!r}"])
+        require_count("retries", self.retries, least=0)
 
 
 SKIP = Reaction()

@@ -7,21 +7,20 @@ milliseconds per call, nothing beside an expensive target.
 
 How the process is made (``start_method``):
 
-    fork      the default on Linux. The child is a copy of this process, so any callable works:
-              a lambda, a closure, a function typed into a notebook; large data are shared, not
-              copied. A forked child has only the thread that forked; a library whose threads
-              hold a lock at that moment (a GPU runtime, OpenMP in use by another thread) may
-              hang in the child. The driver therefore forks between its own computations, in
-              the thread that runs them; OpenBLAS and MKL restart their threads after a fork.
-    spawn     the default elsewhere. A new interpreter: nothing is inherited, so it is safe with
-              every library, but the function and its data must be picklable and are imported
-              again for each call (a second or so).
+    fork      the default on Linux. A copy of this process, so any callable works (a lambda, a
+              closure) and large data are shared. It has only the thread that forked: a library
+              whose threads hold a lock at that moment (a GPU runtime, OpenMP) may hang in it.
+              The driver therefore forks between its own computations, in the thread that runs
+              them; OpenBLAS and MKL restart their threads after a fork.
+    spawn     the default elsewhere. A new interpreter, safe with every library, but the function
+              and its data must be picklable and are imported again for each call (a second or so).
     forkserver  as spawn, from a small server process; quicker.
 """
 
 from __future__ import annotations
 
 import atexit
+import functools
 import math
 import multiprocessing
 import os
@@ -35,16 +34,17 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 from typing import Any
 
 from sparing.errors import SettingsError
 from sparing.executors.child import Child, start_child
-from sparing.executors.failures import TimedOutError
+from sparing.executors.failures import TimedOutError, require_count
 
 # Seconds between asking a process to end (SIGTERM) and ending it (SIGKILL). Also how long a
 # process that has delivered its result may take to exit.
 GRACE = 2.0
+
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has the second alone
 
 # Seconds a new interpreter may take to import what the call needs, beyond the call's limit.
 START_ALLOWANCE = 120.0
@@ -54,7 +54,7 @@ START_ALLOWANCE = 120.0
 LOOK_EVERY = 1.0
 
 
-class ProcessFuture(Future[Any]):
+class EndableFuture(Future[Any]):
     """A future whose ``cancel`` also ends a call that is running.
 
     For the base class it stays pending until its call has ended, hence cancellable.
@@ -70,18 +70,22 @@ class ProcessFuture(Future[Any]):
 
 @dataclass(eq=False)
 class _Call:
-    """A submitted call and, once it runs, its process."""
+    """A submitted call."""
 
-    future: ProcessFuture
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    function: Callable[[], Any]
     time_limit: float | None
-    child: Child | None = None
+    future: EndableFuture = field(default_factory=EndableFuture)
+    child: Child = field(init=False)  # once it runs
     is_ready: bool = False  # what it needs is imported: the time limit counts from there
     deadline: float = math.inf  # when to do something about it, by time.monotonic()
     verdict: tuple[bool, Any] | None = None  # what the future will get once the process is gone
     signals: list[signal.Signals] = field(default_factory=list)  # still to be sent
+
+    def expect_end(self, verdict: tuple[bool, Any], deadline: float) -> None:
+        """Settled; from the deadline on, ask the process to end, then make it."""
+        self.verdict = verdict
+        self.signals = [signal.SIGTERM, KILL]
+        self.deadline = deadline
 
 
 class LocalProcesses(Executor):
@@ -100,8 +104,7 @@ class LocalProcesses(Executor):
 
     def __init__(self, workers: int | None = None, *, start_method: str | None = None) -> None:
         n_workers = os.cpu_count() or 1 if workers is None else workers
-        if isinstance(n_workers, bool) or n_workers != int(n_workers) or n_workers < 1:
-            raise SettingsError([f"workers must be 1, 2, 3, ..., not {workers!r}"])
+        require_count("workers", n_workers, least=1)
         method = start_method or ("fork" if sys.platform == "linux" else "spawn")
         if method not in multiprocessing.get_all_start_methods():
             known = ", ".join(multiprocessing.get_all_start_methods())
@@ -115,8 +118,7 @@ class LocalProcesses(Executor):
         self._running: list[_Call] = []
         self._is_shut_down = False
         self._thread: threading.Thread | None = None
-        self._wake_receiver: Connection | None = None
-        self._wake_sender: Connection | None = None
+        self._wake_pipe: tuple[Connection, Connection] | None = None  # while there is a thread
         self._is_woken = False
         _alive.add(self)
 
@@ -139,13 +141,14 @@ class LocalProcesses(Executor):
         ...     executor.submit_limited(60.0, pow, 2, 10).result()
         1024
         """
-        call = _Call(ProcessFuture(), fn, args, kwargs, time_limit)
+        call = _Call(functools.partial(fn, *args, **kwargs), time_limit)
         with self._lock:
             if self._is_shut_down:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._waiting.append(call)
             self._start_waiting()  # here, not in the watcher: fork in the caller's thread
-            self._ensure_watcher()
+            if self._thread is None and self._running:
+                self._start_watcher()
         call.future.add_done_callback(self._wake_on_cancel)
         self._wake()
         return call.future
@@ -171,13 +174,8 @@ class LocalProcesses(Executor):
         if wait and thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        self.shutdown(wait=True, cancel_futures=exc_type is not None)
+    def __exit__(self, *exception: object) -> None:
+        self.shutdown(wait=True, cancel_futures=exception[0] is not None)
 
     # ------------------------------------------------------------------ starting
 
@@ -189,30 +187,29 @@ class LocalProcesses(Executor):
         while self._waiting and len(self._running) < self.n_workers:
             call = self._waiting.popleft()
             try:
-                child = start_child(self._context, call.function, call.args, call.kwargs)
+                call.child = start_child(self._context, call.function)
             except Exception as error:
                 if call.future.set_running_or_notify_cancel():
                     call.future.set_exception(error)
                 continue
-            call.child = child
             call.future.started = True
             if call.time_limit is not None:
                 call.deadline = time.monotonic() + call.time_limit + START_ALLOWANCE
             self._running.append(call)
 
-    def _ensure_watcher(self) -> None:
-        if self._thread is None and (self._running or self._waiting):
-            self._wake_receiver, self._wake_sender = multiprocessing.Pipe(duplex=False)
-            self._thread = threading.Thread(
-                target=self._watch, name="sparing-processes", daemon=True
-            )
-            self._thread.start()
+    def _start_watcher(self) -> None:
+        self._wake_pipe = multiprocessing.Pipe(duplex=False)
+        receiver, _ = self._wake_pipe
+        self._thread = threading.Thread(
+            target=self._watch, args=(receiver,), name="sparing-processes", daemon=True
+        )
+        self._thread.start()
 
     def _wake(self) -> None:
         with self._lock:
-            if self._wake_sender is not None and not self._is_woken:
+            if self._wake_pipe is not None and not self._is_woken:
                 self._is_woken = True
-                self._wake_sender.send_bytes(b"")
+                self._wake_pipe[1].send_bytes(b"")
 
     def _wake_on_cancel(self, future: Future[Any]) -> None:
         if future.cancelled():
@@ -220,7 +217,7 @@ class LocalProcesses(Executor):
 
     # ------------------------------------------------------------------ watching
 
-    def _watch(self) -> None:
+    def _watch(self, wake_receiver: Connection) -> None:
         """The watcher thread: collects results, keeps the limits, ends and buries processes.
 
         It ends when nothing is left to watch; the next submission starts another.
@@ -232,12 +229,10 @@ class LocalProcesses(Executor):
                     self._retire_watcher()
                     return
                 running = list(self._running)
-                receiver = self._wake_receiver
-                assert receiver is not None
-            ready = wait([receiver, *map(_news, running)], timeout=_pause(running))
-            if receiver in ready:
+            ready = wait([wake_receiver, *map(_news, running)], timeout=_pause(running))
+            if wake_receiver in ready:
                 with self._lock:
-                    receiver.recv_bytes()
+                    wake_receiver.recv_bytes()
                     self._is_woken = False
             for call in running:
                 self._attend(call)
@@ -246,15 +241,13 @@ class LocalProcesses(Executor):
         """With the lock held, so that a submission sees either a watcher or none."""
         self._thread = None
         self._is_woken = False
-        for end in (self._wake_receiver, self._wake_sender):
-            if end is not None:
-                end.close()
-        self._wake_receiver = self._wake_sender = None
+        for end in self._wake_pipe or ():
+            end.close()
+        self._wake_pipe = None
 
     def _attend(self, call: _Call) -> None:
         """Move one running call a step further: result, end of its process, burial."""
         child = call.child
-        assert child is not None
         now = time.monotonic()
         dead = not child.process.is_alive()
         has_news = call.verdict is None and child.connection.poll()
@@ -263,29 +256,20 @@ class LocalProcesses(Executor):
             call.deadline = now + call.time_limit if call.time_limit else math.inf
             has_news = child.connection.poll()
         if call.verdict is None and (has_news or dead):
-            call.verdict = child.receive()
-            self._expect_end(call, now + GRACE)
+            call.expect_end(child.receive(), now + GRACE)
             dead = not child.process.is_alive()
         elif call.verdict is None and call.future.cancelled():
-            call.verdict = (False, None)
-            self._expect_end(call, now)
+            call.expect_end((False, None), now)
         elif call.verdict is None and now >= call.deadline:
             limit = f"the call took longer than {call.time_limit:g} s and its process was ended"
-            call.verdict = (False, TimedOutError(limit))
-            self._expect_end(call, now)
+            call.expect_end((False, TimedOutError(limit)), now)
         if dead:
             self._bury(call)
         elif call.signals and now >= call.deadline:
             child.kill(call.signals.pop(0))
             call.deadline = now + GRACE
 
-    def _expect_end(self, call: _Call, deadline: float) -> None:
-        """From the deadline on, ask the process to end, then make it."""
-        call.signals = [signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)]
-        call.deadline = deadline
-
     def _bury(self, call: _Call) -> None:
-        assert call.child is not None
         assert call.verdict is not None
         succeeded, result = call.verdict
         call.child.release()
@@ -302,14 +286,13 @@ class LocalProcesses(Executor):
         """At exit of the interpreter: leave no process behind."""
         with self._lock:
             self._is_shut_down = True
-            children = [call.child for call in self._running if call.child is not None]
-        for child in children:
-            child.kill(getattr(signal, "SIGKILL", signal.SIGTERM))
+            running = list(self._running)
+        for call in running:
+            call.child.kill(KILL)
 
 
 def _news(call: _Call) -> Any:
     """What to listen to: the result's pipe, and after that the end of the process."""
-    assert call.child is not None
     return call.child.connection if call.verdict is None else call.child.process.sentinel
 
 

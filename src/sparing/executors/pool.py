@@ -16,13 +16,12 @@ import math
 import time
 import warnings
 from collections import deque
-from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, replace
-from types import TracebackType
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparing.errors import SettingsError, SparingWarning
-from sparing.executors.backends import Backend, is_broken, is_uncertain_death, make_backend
+from sparing.executors.backends import Backend, make_backend
 from sparing.executors.failures import (
     ExecutorError,
     FailedEvaluationError,
@@ -31,10 +30,9 @@ from sparing.executors.failures import (
     TimedOutError,
     WorkerDiedError,
 )
-from sparing.executors.pickling import check_picklable
-from sparing.executors.target_call import evaluate, time_limit_message
+from sparing.executors.target_call import evaluate, timed_out, unfinished
 from sparing.problem.evaluation_codec import record_to_outcome
-from sparing.problem.evaluations import FailureKind, Outcome, Proposal, Status
+from sparing.problem.evaluations import FailureKind, Outcome, Proposal
 from sparing.problem.problem import Problem
 
 # A worker keeps the time limit itself where it can; the pool's clock waits this much longer.
@@ -56,7 +54,7 @@ class _Task:
     n_tries: int = 0
     n_losses: int = 0
     is_suspect: bool = False
-    backend: Backend | None = None  # the one it was handed to
+    backend: Backend = field(init=False)  # the one it was handed to
     submitted: float = math.nan  # Unix time
     deadline: float | None = None  # by time.monotonic(), known once the call is seen running
 
@@ -98,8 +96,8 @@ class EvaluationPool:
         self._time_limit = time_limit
         self._policy = FailurePolicy() if policy is None else policy
         self._backend = make_backend(executor, workers, time_limit)
-        if self._backend is not None and self._backend.dumps is not None:
-            check_picklable(problem, self._backend.dumps, self._backend.name)
+        if self._backend is not None:
+            self._backend.check_picklable(problem)
         self._waiting: deque[_Task] = deque()
         self._suspects: deque[_Task] = deque()
         self._running: dict[Future[Any], _Task] = {}
@@ -170,12 +168,7 @@ class EvaluationPool:
     def __enter__(self) -> EvaluationPool:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     # ------------------------------------------------------------------ handing over
@@ -200,33 +193,29 @@ class EvaluationPool:
 
     def _start(self, task: _Task) -> None:
         assert self._backend is not None
-        arguments = (
-            self._problem,
-            task.proposal.x,
-            task.proposal.identifier,
-            task.spool_dir,
-        )
+        proposal = task.proposal
+        arguments = (self._problem, proposal.x, proposal.identifier, task.spool_dir)
         for _ in range(2):
             backend = self._backend
             start = backend.submit_isolated if task.is_suspect else backend.submit
             task.submitted, task.deadline, task.backend = time.time(), None, backend
             try:
                 future = start(arguments, self._time_limit)
-            except Exception as error:
-                if not is_broken(error):  # say it with the point kept: it stays in flight
-                    self._waiting.appendleft(task)
-                    raise ExecutorError(f"{backend.name}.submit failed: {error}") from error
+            except BrokenExecutor:
                 self._replace(backend)
                 continue
+            except Exception as error:  # say it with the point kept: it stays in flight
+                self._waiting.appendleft(task)
+                raise ExecutorError(f"{backend.name}.submit failed: {error}") from error
             task.n_tries += 1
             self._running[future] = task
             return
         self._waiting.appendleft(task)
         raise ExecutorError(f"{self._backend.name} broke at once when it was made again")
 
-    def _replace(self, broken: Backend | None) -> None:
+    def _replace(self, broken: Backend) -> None:
         """Another backend instead of a broken one, once however many calls report it."""
-        if broken is not None and broken is self._backend:
+        if broken is self._backend:
             self._backend = broken.replacement()
             self._broken.append(broken)  # its isolated calls go on
 
@@ -254,24 +243,23 @@ class EvaluationPool:
                 self._settle(task, record_to_outcome(future.result()))
             else:
                 self._repair(task, future, error)
-            assert task.backend is not None
             task.backend.release(future)
 
     def _repair(self, task: _Task, future: Future[Any], error: BaseException) -> None:
         """A call that gave no outcome: the time limit, a dead worker, or the executor itself."""
-        assert task.backend is not None
+        broken = isinstance(error, BrokenExecutor)
+        died = isinstance(error, WorkerDiedError)
         if isinstance(error, TimedOutError):
-            self._settle(task, self._no_word(task, FailureKind.TIMED_OUT))
-        elif is_uncertain_death(error) and not task.is_suspect:
-            if is_broken(error):
+            self._settle(task, timed_out(self._time_limit, task.submitted))
+        elif (broken or (died and not error.certain)) and not task.is_suspect:
+            if broken:
                 self._replace(task.backend)
             task.is_suspect = True
             task.n_tries -= 1  # what happens to others is not a try
             self._suspects.append(task)
-        elif is_broken(error) or isinstance(error, WorkerDiedError):
-            is_told = isinstance(error, WorkerDiedError)
-            message = str(error) if is_told else task.backend.describe_death(future)
-            self._settle(task, self._no_word(task, FailureKind.WORKER_DIED, message))
+        elif broken or died:
+            message = str(error) if died else task.backend.describe_death(future)
+            self._settle(task, unfinished(FailureKind.WORKER_DIED, message, task.submitted))
         elif isinstance(error, CancelledError | KeyboardInterrupt) and task.n_losses < MAX_LOSSES:
             task.n_losses += 1
             task.n_tries -= 1
@@ -283,12 +271,11 @@ class EvaluationPool:
 
     def _expire(self) -> None:
         """Give up on calls past their limit in executors that cannot keep it."""
-        assert self._backend is not None
         if self._time_limit is None:
             return
         now = time.monotonic()
         for future, task in list(self._running.items()):
-            if task.backend is None or task.backend.keeps_time_limit or future.done():
+            if task.backend.keeps_time_limit or future.done():
                 continue
             if task.deadline is None:
                 if future.running():
@@ -301,7 +288,7 @@ class EvaluationPool:
                 else:
                     self._stuck.append(future)
                     self._warn_stuck(task)
-                self._settle(task, self._no_word(task, FailureKind.TIMED_OUT))
+                self._settle(task, timed_out(self._time_limit, task.submitted))
 
     def _wait_for_a_worker(self, until: float) -> None:
         """All workers are stuck: give them as long again, then give up."""
@@ -316,7 +303,6 @@ class EvaluationPool:
             )
 
     def _warn_stuck(self, task: _Task) -> None:
-        assert task.backend is not None
         warnings.warn(
             f"evaluation {task.proposal.identifier} is past its time limit and {task.backend.name} "
             f"cannot end it: its worker stays occupied, {self._n_workers_left()} left. A result "
@@ -325,35 +311,17 @@ class EvaluationPool:
             stacklevel=4,
         )
 
-    def _no_word(self, task: _Task, kind: FailureKind, message: str = "") -> Outcome:
-        """The outcome of a call that could not report one itself."""
-        status = Status.FAILED
-        if kind is FailureKind.TIMED_OUT:
-            status, message = Status.TIMED_OUT, time_limit_message(self._time_limit or math.nan)
-        now = time.time()
-        return Outcome(
-            value=math.nan,
-            status=status,
-            duration=now - task.submitted,
-            message=message,
-            started=task.submitted,
-            ended=now,
-            kind=kind,
-        )
-
     def _settle(self, task: _Task, outcome: Outcome) -> None:
         """Finish a task, or try again as the policy says."""
-        if outcome.kind is None:
-            self._finished.append((task.proposal, outcome))
-            return
-        reaction = self._policy.reaction(outcome.kind)
-        if task.n_tries <= reaction.retries:
-            # A suspect that killed its worker keeps to itself.
-            (self._suspects if task.is_suspect else self._waiting).appendleft(task)
-            return
-        if task.n_tries > 1:
-            text = f"{outcome.message} (after {task.n_tries} tries)"
-            outcome = replace(outcome, message=text)
-        if reaction.then is Remainder.RAISE:
-            raise FailedEvaluationError(task.proposal, outcome)
+        if outcome.kind is not None:
+            reaction = self._policy.reaction(outcome.kind)
+            if task.n_tries <= reaction.retries:
+                # A suspect that killed its worker keeps to itself.
+                (self._suspects if task.is_suspect else self._waiting).appendleft(task)
+                return
+            if task.n_tries > 1:
+                text = f"{outcome.message} (after {task.n_tries} tries)"
+                outcome = replace(outcome, message=text)
+            if reaction.then is Remainder.RAISE:
+                raise FailedEvaluationError(task.proposal, outcome)
         self._finished.append((task.proposal, outcome))

@@ -116,21 +116,16 @@ def evaluate_remotely(
     >>> record["value"], record["status"]
     (-0.5, 'ok')
     """
-    started, clock = time.time(), time.perf_counter()
-
-    def unfinished(status: Status, kind: FailureKind, message: str) -> Outcome:
-        elapsed, now = time.perf_counter() - clock, time.time()
-        return Outcome(math.nan, status, elapsed, message, "", started, now, worker_name(), kind)
-
+    started = time.time()
     try:
-        with _interrupts_ignored(), _alarm(time_limit):
+        # Ctrl-C reaches every process of a terminal: the coordinator decides, not its workers.
+        with _handled(signal.SIGINT, signal.SIG_IGN), _alarm(time_limit):
             outcome = evaluate(problem, x)
     except _TimeUp:
-        message = time_limit_message(time_limit or math.nan)
-        outcome = unfinished(Status.TIMED_OUT, FailureKind.TIMED_OUT, message)
+        outcome = timed_out(time_limit, started, worker_name())
     except SystemExit as error:
         message = f"the target called sys.exit({error.code!r})"
-        outcome = unfinished(Status.FAILED, FailureKind.EXCEPTION, message)
+        outcome = unfinished(FailureKind.EXCEPTION, message, started, worker_name())
     record = outcome_to_record(outcome)
     if spool_dir is not None:
         from sparing.store import write_spooled_outcome
@@ -143,9 +138,17 @@ def evaluate_remotely(
     return record
 
 
-def time_limit_message(time_limit: float) -> str:
-    """What is said of an evaluation that was ended."""
-    return f"it took longer than the time limit of {time_limit:g} s and was ended"
+def unfinished(kind: FailureKind, message: str, started: float, worker: str = "") -> Outcome:
+    """The outcome of a call that came to an end without one, just now."""
+    status = Status.TIMED_OUT if kind is FailureKind.TIMED_OUT else Status.FAILED
+    now = time.time()
+    return Outcome(math.nan, status, now - started, message, "", started, now, worker, kind)
+
+
+def timed_out(time_limit: float | None, started: float, worker: str = "") -> Outcome:
+    """The outcome of a call that was ended because of its time limit."""
+    message = f"it took longer than the time limit of {time_limit or math.nan:g} s and was ended"
+    return unfinished(FailureKind.TIMED_OUT, message, started, worker)
 
 
 def worker_name() -> str:
@@ -198,24 +201,23 @@ def _alarm(time_limit: float | None) -> Generator[None, None, None]:
     def ring(_signal: int, _frame: FrameType | None) -> None:
         raise _TimeUp
 
-    previous = signal.signal(signal.SIGALRM, ring)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, time_limit)
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, previous)
+    with _handled(signal.SIGALRM, ring):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, time_limit)
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 @contextmanager
-def _interrupts_ignored() -> Generator[None, None, None]:
-    """Ctrl-C in the terminal reaches every process: the coordinator decides, not its workers."""
+def _handled(number: signal.Signals, handler: Any) -> Generator[None, None, None]:
+    """Another handler of a signal in the block; only the main thread can set one."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    previous = signal.signal(number, handler)
     try:
         yield
     finally:
         with suppress(TypeError):  # a handler that was not set from Python
-            signal.signal(signal.SIGINT, previous)
+            signal.signal(number, previous)

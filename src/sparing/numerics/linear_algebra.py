@@ -14,7 +14,6 @@ costs as much in page faults as the factorisation itself.
 
 from __future__ import annotations
 
-import enum
 import math
 from dataclasses import dataclass
 
@@ -35,20 +34,12 @@ JITTER_GROWTH = 10.0
 MACHINE_EPSILON = float(np.finfo(np.float64).eps)
 
 
-class JitterReason(enum.Enum):
-    """Why a multiple of the identity was added before factorising."""
-
-    NONE = "the matrix was positive definite as given"
-    NOT_POSITIVE_DEFINITE = "a pivot was not positive: the matrix is singular to rounding"
-
-
 @dataclass(frozen=True, eq=False)
 class CholeskyFactor:
-    """L on and below the diagonal of lower, L L^T = A + jitter I, and why jitter was added."""
+    """L on and below the diagonal of lower, L L^T = A + jitter I; jitter is mostly 0."""
 
     lower: Array
     jitter: float
-    reason: JitterReason
 
 
 def robust_cholesky(matrix: Array) -> CholeskyFactor:
@@ -62,7 +53,7 @@ def robust_cholesky(matrix: Array) -> CholeskyFactor:
     """
     diagonal = np.diagonal(matrix).copy()
     if _factorise_in_place(matrix):
-        return CholeskyFactor(matrix, 0.0, JitterReason.NONE)
+        return CholeskyFactor(matrix, 0.0)
     below = np.tril_indices(matrix.shape[0], -1)
     if not (np.isfinite(diagonal).all() and np.isfinite(matrix.T[below]).all()):
         raise ValueError("cannot factorise a matrix that holds NaN or infinite entries")
@@ -71,7 +62,7 @@ def robust_cholesky(matrix: Array) -> CholeskyFactor:
         matrix[below] = matrix.T[below]
         np.fill_diagonal(matrix, diagonal + jitter)
         if _factorise_in_place(matrix):
-            return CholeskyFactor(matrix, jitter, JitterReason.NOT_POSITIVE_DEFINITE)
+            return CholeskyFactor(matrix, jitter)
         jitter *= JITTER_GROWTH
 
 

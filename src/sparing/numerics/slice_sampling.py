@@ -38,23 +38,6 @@ class CoordinateDensity(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FunctionDensity:
-    """An ordinary log density (P,) -> float."""
-
-    function: Callable[[Array], float]
-
-    def along(self, point: Array, index: int) -> Conditional:
-        """See CoordinateDensity."""
-        moved = point.copy()
-
-        def conditional(value: float) -> float:
-            moved[index] = value
-            return self.function(moved)
-
-        return conditional
-
-
-@dataclass(frozen=True, eq=False)
 class SliceBox:
     """Hard bounds (P,) each, and how many widths a slice may be stepped out over."""
 

@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sparing.plots import style
 from sparing.plots.densities import axis_grid
-from sparing.plots.style import (
-    AMBER,
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    escape_dollars,
-    open_frame,
-    panel_grid,
-    posterior_views,
-)
+from sparing.plots.style import AMBER, BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -43,22 +32,19 @@ def plot_comparison(results: Mapping[str, RunRecord] | Sequence[RunRecord]) -> F
     >>> [ax.get_xlabel() for ax in figure.axes]
     ['log evidence', 'slope', 'offset']
     """
-    runs = dict(results) if isinstance(results, Mapping) else _numbered(results)
+    runs = results
+    if not isinstance(runs, Mapping):
+        runs = {f"run {number}": run for number, run in enumerate(runs, start=1)}
     if not runs:
         raise ValueError("plot_comparison needs at least one result")
     names = list(dict.fromkeys(name for run in runs.values() for name in run.problem.names))
     styles = _styles(runs)
-    figure, axes = panel_grid(len(names) + 1, 3.2, 2.7)
+    figure, axes = style.panel_grid(len(names) + 1, 3.2, 2.7)
     _draw_evidence(axes[0], runs, styles)
     for name, ax in zip(names, axes[1:], strict=True):
         _draw_marginals(ax, name, runs, styles)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=min(len(runs), 5), frameon=False)
+    style.legend_above(figure, min(len(runs), 5))
     return figure
-
-
-def _numbered(results: Sequence[RunRecord]) -> dict[str, RunRecord]:
-    return {f"run {number}": run for number, run in enumerate(results, start=1)}
 
 
 def _styles(runs: Mapping[str, RunRecord]) -> dict[str, tuple[str, str]]:
@@ -79,7 +65,9 @@ def _draw_evidence(
         colour, line = styles[label]
         error = 2.0 * run.log_evidence_sd
         ends = [run.log_evidence - error, run.log_evidence + error]
-        ax.plot(ends, [place, place], color=colour, linestyle=line, label=escape_dollars(label))
+        ax.plot(
+            ends, [place, place], color=colour, linestyle=line, label=style.escape_dollars(label)
+        )
         # An open dot for a run that did not converge.
         fill = colour if run.converged else "white"
         ax.plot(run.log_evidence, place, "o", color=colour, markerfacecolor=fill)
@@ -87,7 +75,7 @@ def _draw_evidence(
     ax.set_yticks([])
     ax.set_xlabel("log evidence")
     ax.locator_params(axis="x", nbins=4)
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    style.open_frame(ax, "left")
 
 
 def _draw_marginals(
@@ -100,15 +88,12 @@ def _draw_marginals(
     for label, run in runs.items():
         if name not in run.problem.names:
             continue
-        view = posterior_views(run.posterior)[run.problem.names.index(name)]
+        view = style.posterior_views(run.posterior)[run.problem.names.index(name)]
         x = axis_grid(view, MARGINAL_GRID)
         colour, line = styles[label]
         ax.plot(x, run.posterior.marginal_density(name, x), color=colour, linestyle=line)
         views.append(view)
     ax.set_xlim(min(low for low, _ in views), max(high for _, high in views))
-    ax.set_ylim(bottom=0.0)
-    ax.set_yticks([])
-    ax.set_xlabel(escape_dollars(name))
+    style.without_heights(ax)
+    ax.set_xlabel(style.escape_dollars(name))
     ax.locator_params(axis="x", nbins=4)
-    open_frame(ax)
-    ax.spines["left"].set_visible(False)

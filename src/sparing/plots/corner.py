@@ -12,26 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparing.numerics.arrays import Array
-from sparing.plots.densities import (
-    axis_grid,
-    region_levels,
-    sample_density,
-    sample_pair_density,
-)
-from sparing.plots.style import (
-    BLACK,
-    BLUE,
-    GREY,
-    ORANGE,
-    REGION_MASSES,
-    REGION_SHADES,
-    View,
-    escape_dollars,
-    evaluated_points,
-    new_figure,
-    points_without_value,
-    posterior_views,
-)
+from sparing.plots import style
+from sparing.plots.densities import axis_grid, region_levels, sample_density, sample_pair_density
+from sparing.plots.style import BLACK, BLUE, GREY, ORANGE, REGION_MASSES, REGION_SHADES
 from sparing.summary.numbers import rounded
 from sparing.vbmc.run_record import RunRecord
 
@@ -52,7 +35,7 @@ class _Content:
     """What the panels show, in the user's coordinates."""
 
     record: RunRecord
-    views: list[View]
+    views: list[style.View]
     points: Array  # (n, D)
     without_value: Array  # (n, D)
     reference: Array | None  # (m, D)
@@ -80,13 +63,13 @@ def plot_posterior(result: RunRecord, *, reference: ArrayLike | None = None) -> 
     """
     dimension = len(result.problem.names)
     size = min(2.1 * dimension + 1.0, LARGEST_SIZE)
-    figure = new_figure(5.5, 3.6) if dimension == 1 else new_figure(size, size)
+    figure = style.new_figure(5.5, 3.6) if dimension == 1 else style.new_figure(size, size)
     grid = figure.add_gridspec(dimension, dimension)
     content = _Content(
         result,
-        posterior_views(result.posterior),
-        evaluated_points(result),
-        points_without_value(result),
+        style.posterior_views(result.posterior),
+        style.evaluated_points(result),
+        style.points_without_value(result),
         _reference_samples(reference, result.problem.names),
     )
     for row in range(dimension):
@@ -126,9 +109,7 @@ def _draw_marginal(ax: Axes, content: _Content, index: int) -> None:
     points = content.points[:, index]
     ax.plot(points, np.zeros(len(points)), "|", color=ORANGE, markersize=7, alpha=0.6)
     ax.set_xlim(*view)
-    ax.set_ylim(bottom=0.0)
-    ax.set_yticks([])
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    style.without_heights(ax)
 
 
 def _draw_pair(ax: Axes, content: _Content, row: int, column: int) -> None:
@@ -165,12 +146,12 @@ def _label(ax: Axes, content: _Content, row: int, column: int) -> None:
     if column < row:
         ax.locator_params(axis="y", nbins=3)
     if row == content.dimension - 1:
-        ax.set_xlabel(escape_dollars(names[column]), fontsize=font_size)
+        ax.set_xlabel(style.escape_dollars(names[column]), fontsize=font_size)
         ax.tick_params(axis="x", labelrotation=45)
     else:
         ax.tick_params(axis="x", labelbottom=False)
     if column == 0 and row > 0:
-        ax.set_ylabel(escape_dollars(names[row]), fontsize=font_size)
+        ax.set_ylabel(style.escape_dollars(names[row]), fontsize=font_size)
     elif column < row:
         ax.tick_params(axis="y", labelleft=False)
 
@@ -192,15 +173,11 @@ def _entries(content: _Content) -> list[Artist]:
         return Line2D([], [], linestyle="none", marker=marker, color=colour, label=label)
 
     alone = content.dimension == 1
-    entries: list[Artist]
-    if alone:
-        entries = [Line2D([], [], color=BLUE, label="posterior")]
-    else:
+    entries: list[Artist] = [Line2D([], [], color=BLUE, label="posterior")]
+    if not alone:
         shades = zip(reversed(REGION_MASSES), reversed(REGION_SHADES), strict=True)
-        entries = [
-            Patch(color=shade, label=f"{100 * mass:.0f} % of the posterior")
-            for mass, shade in shades
-        ]
+        words = "% of the posterior"
+        entries = [Patch(color=shade, label=f"{100 * mass:.0f} {words}") for mass, shade in shades]
     entries.append(dots("|" if alone else ".", ORANGE, "evaluated points"))
     if len(content.without_value) and not alone:
         entries.append(dots("x", GREY, "without a value"))

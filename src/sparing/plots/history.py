@@ -14,17 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from sparing.numerics.arrays import Array
-from sparing.plots.style import (
-    AMBER,
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    new_figure,
-    open_frame,
-)
+from sparing.plots import style
+from sparing.plots.style import AMBER, BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE
 from sparing.vbmc.run_record import RunRecord
 from sparing.vbmc.state import IterationInfo
 
@@ -52,7 +43,7 @@ def plot_evidence(result: RunRecord) -> Figure:
     >>> figure.axes[0].get_ylabel()
     'log evidence (nats)'
     """
-    figure = new_figure(7.0, 3.6)
+    figure = style.new_figure(7.0, 3.6)
     ax = figure.subplots()
     _draw_evidence(ax, result)
     _finish([ax], result.history)
@@ -71,7 +62,7 @@ def plot_reliability(result: RunRecord) -> Figure:
     >>> [ax.get_ylabel() for ax in figure.axes]
     ['stable when below 1', 'error / claimed error']
     """
-    figure = new_figure(7.0, 5.6)
+    figure = style.new_figure(7.0, 5.6)
     features_ax, held_out_ax = figure.subplots(2, 1, sharex=True)
     _draw_features(features_ax, result)
     _draw_held_out(held_out_ax, result.history)
@@ -87,7 +78,7 @@ def plot_trace(result: RunRecord) -> Figure:
     >>> len(figure.axes)
     3
     """
-    figure = new_figure(7.0, 7.0)
+    figure = style.new_figure(7.0, 7.0)
     evidence_ax, reliability_ax, components_ax = figure.subplots(
         3, 1, sharex=True, gridspec_kw={"height_ratios": (2, 1, 1)}
     )
@@ -189,7 +180,7 @@ def _finish(axes: Sequence[Axes], history: History) -> None:
     for ax in axes:
         if np.any(warm_up):
             ax.axvspan(evaluations[0], evaluations[warm_up][-1], color=GREY, alpha=0.1, linewidth=0)
-        open_frame(ax)
+        style.open_frame(ax)
     axes[-1].set_xlabel("evaluations")
     axes[-1].locator_params(axis="x", integer=True)
 

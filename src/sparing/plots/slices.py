@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparing.numerics.arrays import Array
+from sparing.plots import style
 from sparing.plots.densities import axis_grid
-from sparing.plots.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    escape_dollars,
-    evaluated_points,
-    open_frame,
-    panel_grid,
-    posterior_views,
-)
+from sparing.plots.style import BLUE, GREEN, GREY, ORANGE
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -51,8 +42,8 @@ def plot_slices(result: RunRecord) -> Figure:
             "this result has no surrogate to draw: the release that saved it did not keep it"
         )
     names, mode = result.problem.names, result.posterior.mode()
-    figure, axes = panel_grid(len(names), *((6.0, 3.6) if len(names) == 1 else (3.0, 2.5)))
-    views = posterior_views(result.posterior)
+    figure, axes = style.panel_grid(len(names), *((6.0, 3.6) if len(names) == 1 else (3.0, 2.5)))
+    views = style.posterior_views(result.posterior)
     for i, ax in enumerate(axes):
         x = axis_grid(views[i], GRID)
         points = np.tile(mode, (GRID, 1))
@@ -69,17 +60,16 @@ def plot_slices(result: RunRecord) -> Figure:
         highest = min(float(np.max(mean + 2 * sd)), top + 0.5 * DEPTH)
         ax.set_ylim(top - DEPTH, highest + 0.1 * DEPTH)
         ax.set_xlim(*_interesting(x, np.maximum(mean, posterior), top))
-        ax.set_xlabel(escape_dollars(names[i]))
+        ax.set_xlabel(style.escape_dollars(names[i]))
         ax.locator_params(axis="x", nbins=4)
-        open_frame(ax)
+        style.open_frame(ax)
     axes[0].set_ylabel("log joint density")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=4, frameon=False, fontsize=9)
+    style.legend_above(figure, 4, font_size=9)
     return figure
 
 
 def _draw_points(ax: Axes, result: RunRecord) -> None:
-    x = evaluated_points(result)[:, 0]
+    x = style.evaluated_points(result)[:, 0]
     values = [entry.value for entry in result.evaluations if np.isfinite(entry.value)]
     ax.plot(x, values, "o", color=ORANGE, markersize=4, label="evaluated points")
 

@@ -58,9 +58,23 @@ def panel_grid(n_panels: int, width: float, height: float) -> tuple[Figure, list
     return figure, axes[:n_panels]
 
 
-def open_frame(ax: Axes) -> None:
-    """No frame on the sides without numbers."""
-    ax.spines[["top", "right"]].set_visible(False)
+def open_frame(ax: Axes, *others: str) -> None:
+    """No frame on the sides without numbers: the top, the right and others."""
+    ax.spines[["top", "right", *others]].set_visible(False)
+
+
+def without_heights(ax: Axes) -> None:
+    """A density from zero on: nobody reads numbers off its height."""
+    ax.set_ylim(bottom=0.0)
+    ax.set_yticks([])
+    open_frame(ax, "left")
+
+
+def legend_above(figure: Figure, n_columns: int, font_size: float | None = None) -> None:
+    """What the first panel shows, above all panels."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    place = "outside upper left"
+    figure.legend(handles, labels, loc=place, ncols=n_columns, frameon=False, fontsize=font_size)
 
 
 def escape_dollars(name: str) -> str:
@@ -91,7 +105,7 @@ def posterior_views(posterior: Posterior) -> list[View]:
     low, high = posterior.quantile([outside, 1.0 - outside])
     transform = posterior.transform
     bounds = zip(low, high, transform.lower, transform.upper, strict=True)
-    return [_widened(left, right, lower, upper) for left, right, lower, upper in bounds]
+    return [_widened(*ends) for ends in bounds]
 
 
 def _widened(low: float, high: float, lower: float, upper: float) -> View:

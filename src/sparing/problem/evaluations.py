@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, overload
+from typing import TypeAlias
 
 import numpy as np
 
@@ -214,48 +213,23 @@ def read_only(x: Array) -> Array:
     return point
 
 
-class EvaluationLog(Sequence[Evaluation]):
-    """Evaluations in the order they were told; entries are never changed or removed."""
-
-    def __init__(self) -> None:
-        self._evaluations: list[Evaluation] = []
+class EvaluationLog(list[Evaluation]):
+    """Evaluations in the order they were told; entries are only ever appended."""
 
     def append(self, evaluation: Evaluation) -> None:
         """Add the next evaluation; its index must be the log's length."""
         if evaluation.index != len(self):
             raise ValueError(f"evaluation {evaluation.index} cannot follow {len(self) - 1}")
-        self._evaluations.append(evaluation)
+        super().append(evaluation)
 
     def usable(self) -> tuple[Evaluation, ...]:
         """The evaluations that can train the surrogate."""
-        return tuple(entry for entry in self._evaluations if entry.usable)
+        return tuple(entry for entry in self if entry.usable)
 
     def informative(self) -> tuple[Evaluation, ...]:
         """The evaluations the surrogate learns from: usable ones, and points out of support."""
-        return tuple(
-            entry
-            for entry in self._evaluations
-            if entry.usable or entry.status is Status.OUT_OF_SUPPORT
-        )
+        return tuple(e for e in self if e.usable or e.status is Status.OUT_OF_SUPPORT)
 
     def unusable(self) -> tuple[Evaluation, ...]:
         """The evaluations that failed or fell outside the support."""
-        return tuple(entry for entry in self._evaluations if not entry.usable)
-
-    def __len__(self) -> int:
-        return len(self._evaluations)
-
-    @overload
-    def __getitem__(self, index: int) -> Evaluation: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Evaluation, ...]: ...
-    def __getitem__(self, index: int | slice) -> Evaluation | tuple[Evaluation, ...]:
-        if isinstance(index, slice):
-            return tuple(self._evaluations[index])
-        return self._evaluations[index]
-
-    def __iter__(self) -> Iterator[Evaluation]:
-        return iter(self._evaluations)
-
-    def __repr__(self) -> str:
-        return f"EvaluationLog({len(self)} evaluations, {len(self.unusable())} unusable)"
+        return tuple(entry for entry in self if not entry.usable)

@@ -139,15 +139,6 @@ class ParameterTransform:
         inside = (points >= self.lower) & (points <= self.upper) & np.isfinite(points)
         return np.all(inside, axis=1)
 
-    def working_plausible_box(self) -> tuple[Array, Array]:
-        """The plausible box in working coordinates; after a whitening, the box around it."""
-        half = np.full(self.dimension, 0.5)
-        if self.whitening is None:
-            return -half, half
-        middle = -self.whitening.matrix @ self.whitening.centre
-        reach = np.abs(self.whitening.matrix) @ half
-        return middle - reach, middle + reach
-
     def reachable_box(self) -> tuple[Array, Array]:
         """Standardised coordinates (D,) beyond which no point is worth an evaluation."""
         reach = [

@@ -16,24 +16,22 @@ from numpy.typing import ArrayLike
 
 from sparing.errors import MissingExtraError
 from sparing.problem.warning_text import topic_of
-from sparing.report.meanings import MEANINGS
+from sparing.report.meanings import MEANINGS, WARNING_MEANINGS
 from sparing.report.pictures import draw_pictures
 from sparing.report.questions import density_name, joint_prior, questions
 from sparing.report.reproduction import reproduction
 from sparing.store.files import write_durably
 from sparing.summary.numbers import counted, duration, estimate, parameter_rows
 from sparing.summary.story import sentence, tell_story
-from sparing.summary.warning_meanings import WARNING_MEANINGS
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 # What a page may load. The report: nothing. The live page: its own server's status.
 OFFLINE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 LIVE = f"{OFFLINE}; script-src 'self'; connect-src 'self'"
 LIVE_SCRIPT = "live.js"
-UNKNOWN_WARNING = "This warning has no further explanation."
 MOST_FAILURES = 10  # kinds of failure listed
 
 
@@ -47,14 +45,6 @@ class LiveStatus:
 
     version: str
     text: str
-
-
-@dataclass(frozen=True)
-class ExplainedWarning:
-    """A warning of the run with its meaning."""
-
-    text: str
-    meaning: str
 
 
 def write_report(
@@ -91,11 +81,10 @@ def report_page(
     >>> "<title>Slope and offset</title>" in page
     True
     """
-    template = _environment().get_template("report.html")
     seconds = Counter[str]()
     for info in record.history:
         seconds.update(info.timings)
-    return template.render(
+    return _template("report.html").render(
         _frame(title, live),
         record=record,
         story=tell_story(record),
@@ -108,7 +97,7 @@ def report_page(
         duration=duration,
         counted=counted,
         sentence=sentence,
-        warnings=[_explained(text) for text in record.warnings],
+        warnings=[(text, WARNING_MEANINGS[topic_of(text)]) for text in record.warnings],
         failures=Counter(entry.message for entry in record.failed).most_common(MOST_FAILURES),
         phases=seconds.most_common(),
         period=_period(record),
@@ -126,7 +115,7 @@ def waiting_page(text: str, *, title: str, live: LiveStatus) -> str:
     >>> "Nothing to show yet." in page
     True
     """
-    return _environment().get_template("waiting.html").render(_frame(title, live), text=text)
+    return _template("waiting.html").render(_frame(title, live), text=text)
 
 
 def _frame(title: str, live: LiveStatus | None) -> dict[str, object]:
@@ -137,38 +126,32 @@ def _frame(title: str, live: LiveStatus | None) -> dict[str, object]:
         "live_script": LIVE_SCRIPT,
         "content_policy": OFFLINE if live is None else LIVE,
         "style": files("sparing.report").joinpath("templates/style.css").read_text("utf-8"),
-        "written": time.strftime("%Y-%m-%d %H:%M"),
+        "written": _minute(),
         "version": version("sparing"),
     }
 
 
-def _environment() -> Environment:
+def _template(name: str) -> Template:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as problem:
         raise MissingExtraError("jinja2", "report") from problem
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("sparing.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def _explained(warning: str) -> ExplainedWarning:
-    topic = topic_of(warning)
-    return ExplainedWarning(warning, UNKNOWN_WARNING if topic is None else WARNING_MEANINGS[topic])
+    return environment.get_template(name)
 
 
 def _period(record: RunRecord) -> tuple[str, str] | None:
     """When the first evaluation began and the last ended, in local time, if they were timed."""
     moments = (m for entry in record.evaluations for m in (entry.started, entry.ended))
     finite = [moment for moment in moments if np.isfinite(moment)]
-    if not finite:
-        return None
-    first, last = (
-        time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
-        for moment in (min(finite), max(finite))
-    )
-    return first, last
+    return (_minute(min(finite)), _minute(max(finite))) if finite else None
+
+
+def _minute(moment: float | None = None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))

@@ -17,21 +17,12 @@ TOLERANCE = "stopping.tolerance_sd"  # an argument of infer
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One choice of the algorithm, by its place in ``Settings``."""
-
-    name: str
-    value: str
-    usual: str  # the value in the preset it is compared with
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """The call of ``infer`` as text, how the settings differ from the preset it names, versions."""
 
     call: str
     preset: str
-    changed: tuple[Setting, ...]
+    changed: tuple[tuple[str, str, str], ...]  # (name, value, that of the preset)
     settings: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
 
@@ -46,7 +37,11 @@ def reproduction(record: RunRecord) -> Reproduction:
         preset=nearest,
         changed=changes[nearest],
         settings=tuple((name, _text(value)) for name, value in _flat(record.settings)),
-        versions=_versions(),
+        versions=(
+            ("Python", platform.python_version()),
+            *((package, version(package)) for package in PACKAGES),
+            ("platform", platform.platform()),
+        ),
     )
 
 
@@ -62,11 +57,11 @@ def _call(record: RunRecord, preset: str, changed: bool) -> str:
     return "\n".join(["result = sparing.infer(", "    problem,", *lines, ")"])
 
 
-def _changes(settings: Settings, preset: Settings) -> tuple[Setting, ...]:
+def _changes(settings: Settings, preset: Settings) -> tuple[tuple[str, str, str], ...]:
     """Where the settings differ; a part that one of them does without counts as None."""
     now, usual = dict(_flat(settings)), dict(_flat(preset))
     return tuple(
-        Setting(name, _text(now.get(name)), _text(usual.get(name)))
+        (name, _text(now.get(name)), _text(usual.get(name)))
         for name in {**usual, **now}
         if name != TOLERANCE and now.get(name) != usual.get(name)
     )
@@ -86,8 +81,3 @@ def _text(value: object) -> str:
     if isinstance(value, enum.Enum):
         return str(value.name)
     return f"{value:g}" if isinstance(value, float) else repr(value)
-
-
-def _versions() -> tuple[tuple[str, str], ...]:
-    packages = [(package, version(package)) for package in PACKAGES]
-    return (("Python", platform.python_version()), *packages, ("platform", platform.platform()))

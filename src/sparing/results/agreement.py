@@ -23,7 +23,7 @@ from itertools import combinations
 import numpy as np
 
 from sparing.errors import SettingsError
-from sparing.numerics.arrays import Array
+from sparing.problem.problem import Problem
 from sparing.results.result import Result
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.posterior import Posterior
@@ -90,15 +90,12 @@ class PairAgreement:
         return tuple(texts)
 
 
-class Verdict(enum.Enum):
+class Verdict(enum.StrEnum):
     """What the runs say together."""
 
     AGREE = "all runs agree"
     MOST_AGREE = "most runs agree; drop the others"
     DISAGREE = "the runs disagree: no result can be trusted yet"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)
@@ -124,13 +121,8 @@ class Diagnosis:
 
     ``pooled`` is the judgement of a run that was told what all of them evaluated, if there is one.
 
-    >>> import sparing
-    >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
-    >>> runs = [
-    ...     sparing.infer(problem, seed=seed, max_evaluations=20, progress=False)
-    ...     for seed in (1, 2)
-    ... ]
-    >>> diagnosis = sparing.diagnose(runs)
+    >>> another = sparing.infer(problem, seed=2, progress=False)
+    >>> diagnosis = sparing.diagnose([result, another])
     >>> diagnosis.verdict
     <Verdict.AGREE: 'all runs agree'>
     >>> diagnosis.kept, diagnosis.dropped
@@ -150,16 +142,12 @@ class Diagnosis:
     @property
     def kept(self) -> tuple[int, ...]:
         """Numbers of the runs that agree with the best one, itself included."""
-        return self._numbers(kept=True)
+        return tuple(i for i, judgement in enumerate(self.runs, start=1) if judgement.kept)
 
     @property
     def dropped(self) -> tuple[int, ...]:
         """Numbers of the runs that do not."""
-        return self._numbers(kept=False)
-
-    def _numbers(self, *, kept: bool) -> tuple[int, ...]:
-        numbered = enumerate(self.runs, start=1)
-        return tuple(number for number, judgement in numbered if judgement.kept is kept)
+        return tuple(i for i, judgement in enumerate(self.runs, start=1) if not judgement.kept)
 
     @property
     def verdict(self) -> Verdict:
@@ -201,14 +189,12 @@ class Diagnosis:
     @property
     def advice(self) -> tuple[str, ...]:
         """What to do next."""
-        texts = []
+        texts = [f"use run {self.best}"]
         if self.verdict is Verdict.DISAGREE:
-            texts.append(
+            texts = [
                 "allow more evaluations and start more runs: a run with the highest evidence that "
                 "stands alone has found what the others missed, or errs"
-            )
-        else:
-            texts.append(f"use run {self.best}")
+            ]
         if not any(judgement.converged for judgement in self.runs):
             texts.append("no run converged: allow more evaluations before relying on any of them")
         return tuple(texts)
@@ -244,13 +230,8 @@ def diagnose(
     ``pooled`` is the result of a run that was told what all of them evaluated, as ``infer`` makes
     one with ``runs=``; it is judged against the best of them.
 
-    >>> import sparing
-    >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
-    >>> runs = [
-    ...     sparing.infer(problem, seed=seed, max_evaluations=20, progress=False)
-    ...     for seed in (1, 2, 3)
-    ... ]
-    >>> print(sparing.diagnose(runs).verdict)
+    >>> others = [sparing.infer(problem, seed=seed, progress=False) for seed in (2, 3)]
+    >>> print(sparing.diagnose([result, *others]).verdict)
     all runs agree
     """
     runs = tuple(results)
@@ -259,45 +240,40 @@ def diagnose(
     pairs = {(i, j): pair_agreement(i, j, runs) for i, j in combinations(range(len(runs)), 2)}
     best = _best(runs)
     names = runs[0].problem.names
-    judgements = []
-    for i, run in enumerate(runs):
-        reasons: list[str] = []
-        if i != best:
-            if runs[best].converged and not run.converged:
-                reasons.append("did not converge")
-            reasons += _against(best, pairs[min(i, best), max(i, best)], names, limits)
-        judgements.append(_judgement(i + 1, run, reasons))
-    pooled_judgement = None
-    if pooled is not None:
-        pair = pair_agreement(best, len(runs), (*runs, pooled))
-        pooled_judgement = _judgement(None, pooled, _against(best, pair, names, limits))
-    return Diagnosis(tuple(judgements), tuple(pairs.values()), best + 1, names, pooled_judgement)
 
+    def judgement(number: int | None, run: Result, pair: PairAgreement | None) -> RunJudgement:
+        """Of a run that the pair compares with the best one; None for the best one itself."""
+        late = number is not None and runs[best].converged and not run.converged
+        reasons = ["did not converge"] if late else []
+        if pair is not None:
+            texts = pair.disagreements(names, limits)
+            reasons += [f"against run {best + 1}: {text}" for text in texts]
+        return RunJudgement(
+            run=number,
+            log_evidence=run.log_evidence,
+            sd=run.log_evidence_sd,
+            n_evaluations=run.n_evaluations,
+            converged=run.converged,
+            reasons_to_drop=tuple(reasons),
+        )
 
-def _against(
-    best: int, pair: PairAgreement, names: Sequence[str], limits: AgreementLimits
-) -> list[str]:
-    return [f"against run {best + 1}: {text}" for text in pair.disagreements(names, limits)]
-
-
-def _judgement(number: int | None, run: Result, reasons_to_drop: Sequence[str]) -> RunJudgement:
-    return RunJudgement(
-        run=number,
-        log_evidence=run.log_evidence,
-        sd=run.log_evidence_sd,
-        n_evaluations=run.n_evaluations,
-        converged=run.converged,
-        reasons_to_drop=tuple(reasons_to_drop),
+    judgements = tuple(
+        judgement(i + 1, run, pairs.get((min(i, best), max(i, best)))) for i, run in enumerate(runs)
     )
+    of_pooled = None
+    if pooled is not None:
+        of_pooled = judgement(None, pooled, pair_agreement(best, len(runs), (*runs, pooled)))
+    return Diagnosis(judgements, tuple(pairs.values()), best + 1, names, of_pooled)
 
 
 def _best(runs: Sequence[Result]) -> int:
     """The converged run, or the run if none has, with the highest l - 3 s."""
-    bounds = [run.log_evidence - CONFIDENCE_SDS * run.log_evidence_sd for run in runs]
-    ranks = [
-        (run.converged, -np.inf if np.isnan(b) else b) for run, b in zip(runs, bounds, strict=True)
-    ]
-    return max(range(len(runs)), key=ranks.__getitem__)
+
+    def rank(i: int) -> tuple[bool, float]:
+        bound = runs[i].log_evidence - CONFIDENCE_SDS * runs[i].log_evidence_sd
+        return runs[i].converged, -math.inf if math.isnan(bound) else bound
+
+    return max(range(len(runs)), key=rank)
 
 
 def _check(runs: Sequence[Result]) -> None:
@@ -309,55 +285,44 @@ def _check(runs: Sequence[Result]) -> None:
     ]
     if len(runs) < 2:
         faults.append(f"give the results of two or more runs, got {len(runs)}")
-    if not faults:
-        faults = [
-            f"result {i + 1} is of another problem: its {what} differ from those of result 1"
-            for i, run in enumerate(runs)
-            for what in _differences(runs[0], run)
-        ]
-    if not faults:
-        faults = [
-            f"results {i + 1} and {j + 1} evaluated the same points: they are one run. Give runs "
-            "with different seeds"
-            for i, j in combinations(range(len(runs)), 2)
-            if _same_points(runs[i], runs[j])
-        ]
+    faults = faults or [
+        f"result {i + 1} is of another problem: its {what} differ from those of result 1"
+        for i, run in enumerate(runs)
+        for what in _differences(runs[0].problem, run.problem)
+    ]
+    faults = faults or [
+        f"results {i + 1} and {j + 1} evaluated the same points: they are one run. Give runs "
+        "with different seeds"
+        for i, j in combinations(range(len(runs)), 2)
+        if _same_points(runs[i], runs[j])
+    ]
     if faults:
         raise SettingsError(faults)
 
 
-def _differences(first: Result, other: Result) -> list[str]:
-    one, two = first.problem, other.problem
+def _differences(one: Problem, two: Problem) -> list[str]:
     if one.names != two.names:
         return ["parameters"]
-    return [
-        f"{side} bounds"
-        for side in ("lower", "upper")
-        if not np.array_equal(getattr(one, side), getattr(two, side))
-    ]
+    bounds = {"lower bounds": (one.lower, two.lower), "upper bounds": (one.upper, two.upper)}
+    return [what for what, pair in bounds.items() if not np.array_equal(*pair)]
 
 
 def _same_points(first: Result, second: Result) -> bool:
-    points = zip(first.evaluations, second.evaluations, strict=False)
-    same_number = first.n_evaluations == second.n_evaluations
-    return same_number and all(np.array_equal(a.x, b.x) for a, b in points)
+    one, two = ([entry.x for entry in run.evaluations] for run in (first, second))
+    return np.array_equal(one, two)
 
 
 def pair_agreement(i: int, j: int, runs: Sequence[Result]) -> PairAgreement:
     """Runs i and j, counted from 0, compared."""
     first, second = runs[i], runs[j]
+    p, q = first.posterior, second.posterior
     return PairAgreement(
         first=i + 1,
         second=j + 1,
         difference=first.log_evidence - second.log_evidence,
         difference_sd=math.hypot(first.log_evidence_sd, second.log_evidence_sd),
-        divergence=gaussianised_symmetric_kl(
-            first.posterior.mean,
-            first.posterior.covariance,
-            second.posterior.mean,
-            second.posterior.covariance,
-        ),
-        total_variation=marginal_total_variation(first.posterior, second.posterior),
+        divergence=gaussianised_symmetric_kl(p.mean, p.covariance, q.mean, q.covariance),
+        total_variation=marginal_total_variation(p, q),
     )
 
 
@@ -370,13 +335,9 @@ def marginal_total_variation(first: Posterior, second: Posterior) -> tuple[float
     """
     levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
     points = np.concatenate([first.quantile(levels), second.quantile(levels)])
-    return tuple(
-        _mean_ratio(first.marginal_density(d, column), second.marginal_density(d, column))
-        for d, column in enumerate(points.T)
-    )
-
-
-def _mean_ratio(p: Array, q: Array) -> float:
-    total = p + q
-    ratio = np.divide(np.abs(p - q), total, out=np.zeros_like(total), where=total > 0.0)
-    return float(np.mean(ratio))
+    distances = []
+    for d, column in enumerate(points.T):
+        p, q = first.marginal_density(d, column), second.marginal_density(d, column)
+        ratio = np.divide(np.abs(p - q), p + q, out=np.zeros_like(p), where=p + q > 0.0)
+        distances.append(float(np.mean(ratio)))
+    return tuple(distances)

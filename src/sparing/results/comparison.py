@@ -34,7 +34,7 @@ INTERVAL_SDS = 1.959963984540054  # half the width of a central 95 % interval of
 TELLING_SDS = 2.0
 
 
-class Strength(enum.Enum):
+class Strength(enum.StrEnum):
     """How strong a Bayes factor is (Kass and Raftery, "Bayes factors", 1995, Section 3.2)."""
 
     UNDECIDED = "within its own error"
@@ -42,9 +42,6 @@ class Strength(enum.Enum):
     POSITIVE = "positive"
     STRONG = "strong"
     VERY_STRONG = "very strong"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 # Upper limits of 2 log B for all but the last.
@@ -98,17 +95,13 @@ class ModelEvidence:
 class Comparison:
     """Several models with their posterior probabilities, the most probable first.
 
-    >>> import sparing
-    >>> def result_of(width):
-    ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
-    ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
-    >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(9.0)})
+    >>> likely = sparing.Problem(lambda x: log_density(x) + np.log(9), [0, -1], [2, 1])
+    >>> other = sparing.infer(likely, seed=1, progress=False)
+    >>> comparison = sparing.compare({"first": result, "second": other})
     >>> [model.name for model in comparison.models], comparison.best.name
-    (['wide', 'narrow'], 'wide')
-    >>> [str(factor.strength) for factor in comparison.factors]
-    ['positive']
-    >>> any("told apart" in caution for caution in comparison.cautions)
-    False
+    (['second', 'first'], 'second')
+    >>> [str(factor.strength) for factor in comparison.factors], comparison.cautions
+    (['positive'], ())
     """
 
     models: tuple[ModelEvidence, ...]
@@ -121,13 +114,10 @@ class Comparison:
     def bayes_factor(self, model: str, against: str) -> BayesFactor:
         """How much the data favour one model over another, both by name.
 
-        >>> import sparing
-        >>> def result_of(width):
-        ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
-        ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
-        >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(9.0)})
-        >>> factor = comparison.bayes_factor("narrow", against="wide")
-        >>> round(factor.log_factor, 1)  # log(1 / 9)
+        >>> likely = sparing.Problem(lambda x: log_density(x) + np.log(9), [0, -1], [2, 1])
+        >>> other = sparing.infer(likely, seed=1, progress=False)
+        >>> comparison = sparing.compare({"first": result, "second": other})
+        >>> round(comparison.bayes_factor("first", against="second").log_factor, 1)  # log(1 / 9)
         -2.2
         """
         first, second = self._model(model), self._model(against)
@@ -135,11 +125,10 @@ class Comparison:
         return BayesFactor(model, against, difference, math.hypot(first.sd, second.sd))
 
     def _model(self, name: str) -> ModelEvidence:
-        for model in self.models:
-            if model.name == name:
-                return model
-        known = ", ".join(model.name for model in self.models)
-        raise KeyError(f"no model is called {name!r}; there are {known}")
+        by_name = {model.name: model for model in self.models}
+        if name not in by_name:
+            raise KeyError(f"no model is called {name!r}; there are {', '.join(by_name)}")
+        return by_name[name]
 
     @property
     def factors(self) -> tuple[BayesFactor, ...]:
@@ -169,10 +158,8 @@ class Comparison:
         lines = [f"{'model':<{width}}  {'log evidence':>20}  {'probability':>11}  95 % interval"]
         for model in self.models:
             evidence = f"{model.log_evidence:z.3f} ± {model.sd:.3f}"
-            interval = f"[{model.low:.3g}, {model.high:.3g}]"
-            lines.append(
-                f"{model.name:<{width}}  {evidence:>20}  {model.probability:>11.4g}  {interval}"
-            )
+            probability = f"{model.probability:>11.4g}  [{model.low:.3g}, {model.high:.3g}]"
+            lines.append(f"{model.name:<{width}}  {evidence:>20}  {probability}")
         lines += [str(factor) for factor in self.factors]
         lines += [f"caution: {text}" for text in self.cautions]
         return "\n".join(lines)
@@ -187,38 +174,30 @@ def compare(
     ``results`` by name of the model, or in order, and then they are called "model 1", ... ``prior``
     holds prior weights by name or in order, of any positive size; none: all models are equal.
 
-    >>> import sparing
-    >>> def result_of(width):
-    ...     problem = sparing.Problem(lambda x: -0.5 * float(x[0] / width) ** 2, -width, width)
-    ...     return sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
-    >>> comparison = sparing.compare({"narrow": result_of(1.0), "wide": result_of(3.0)})
+    >>> likely = sparing.Problem(lambda x: log_density(x) + np.log(3), [0, -1], [2, 1])
+    >>> comparison = sparing.compare([result, sparing.infer(likely, seed=1, progress=False)])
     >>> comparison.best.name, round(comparison.best.probability, 2)
-    ('wide', 0.75)
+    ('model 2', 0.75)
     """
-    named = _named(results)
-    names = tuple(named)
-    weights = _prior_weights(names, prior)
+    named = _checked(results)
+    weights = _prior_weights(tuple(named), prior)
     log_evidence = np.array([result.log_evidence for result in named.values()])
     sd = np.array([result.log_evidence_sd for result in named.values()])
-    _check(names, log_evidence, sd)
-
     log_prior = np.log(weights) - np.log(weights.sum())
     log_probability = log_softmax(log_prior + log_evidence)
     log_odds, error = _log_odds(log_probability, sd)
-    low = expit(log_odds - INTERVAL_SDS * error)
-    high = expit(log_odds + INTERVAL_SDS * error)
+    columns = (
+        log_evidence,
+        sd,
+        np.exp(log_prior),
+        np.exp(log_probability),
+        expit(log_odds - INTERVAL_SDS * error),
+        expit(log_odds + INTERVAL_SDS * error),
+    )
+    rows = zip(named.items(), *(column.tolist() for column in columns), strict=True)
     models = [
-        ModelEvidence(
-            name=name,
-            log_evidence=float(log_evidence[i]),
-            sd=float(sd[i]),
-            prior=float(np.exp(log_prior[i])),
-            probability=float(np.exp(log_probability[i])),
-            low=float(low[i]),
-            high=float(high[i]),
-            converged=bool(named[name].converged),
-        )
-        for i, name in enumerate(names)
+        ModelEvidence(name, *numbers, converged=bool(result.converged))
+        for (name, result), *numbers in rows
     ]
     order = np.argsort(-log_probability, kind="stable")
     return Comparison(tuple(models[i] for i in order))
@@ -238,7 +217,8 @@ def _log_odds(log_probability: Array, sd: Array) -> tuple[Array, Array]:
     return log_odds, error
 
 
-def _named(results: Mapping[str, Result] | Sequence[Result]) -> dict[str, Result]:
+def _checked(results: Mapping[str, Result] | Sequence[Result]) -> Mapping[str, Result]:
+    """The results by name, of two or more models with an evidence; every fault at once."""
     if not isinstance(results, Mapping):
         results = {f"model {i + 1}": result for i, result in enumerate(results)}
     faults = [
@@ -248,9 +228,14 @@ def _named(results: Mapping[str, Result] | Sequence[Result]) -> dict[str, Result
     ]
     if len(results) < 2:
         faults.append(f"a comparison needs the results of two or more models, got {len(results)}")
+    faults = faults or [
+        f"{name} has no usable evidence ({result.log_evidence:g} ± {result.log_evidence_sd:g})"
+        for name, result in results.items()
+        if not (math.isfinite(result.log_evidence) and 0.0 <= result.log_evidence_sd < math.inf)
+    ]
     if faults:
         raise SettingsError(faults)
-    return dict(results)
+    return results
 
 
 def _prior_weights(
@@ -260,23 +245,11 @@ def _prior_weights(
         return np.ones(len(names))
     if isinstance(prior, Mapping):
         if set(prior) != set(names):
-            raise SettingsError(
-                [f"prior must name every model once: {', '.join(names)}; got {', '.join(prior)}"]
-            )
+            fault = f"prior must name every model once: {', '.join(names)}; got {', '.join(prior)}"
+            raise SettingsError([fault])
         prior = [prior[name] for name in names]
     weights = np.asarray(prior, dtype=np.float64)
     if weights.shape != (len(names),) or not np.all(np.isfinite(weights) & (weights > 0.0)):
-        raise SettingsError(
-            [f"prior must hold one positive number for each of the {len(names)} models: {prior!r}"]
-        )
+        fault = f"prior must hold one positive number for each of the {len(names)} models"
+        raise SettingsError([f"{fault}: {prior!r}"])
     return weights
-
-
-def _check(names: Sequence[str], log_evidence: Array, sd: Array) -> None:
-    faults = [
-        f"{name} has no usable evidence ({value:g} ± {error:g})"
-        for name, value, error in zip(names, log_evidence, sd, strict=True)
-        if not (np.isfinite(value) and np.isfinite(error) and error >= 0.0)
-    ]
-    if faults:
-        raise SettingsError(faults)

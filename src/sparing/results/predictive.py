@@ -25,13 +25,9 @@ def posterior_predictive(
     array of the same shape each time; its randomness comes from the generator. Where the observed
     data would be unusual among these, the model does not describe them.
 
-    >>> import sparing
-    >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
-    >>> result = sparing.infer(problem, seed=1, max_evaluations=20, progress=False)
     >>> def simulate(x, generator):
     ...     return generator.normal(x[0], 1.0, 5)
-    >>> draws = sparing.posterior_predictive(result, simulate)
-    >>> draws.shape
+    >>> sparing.posterior_predictive(result, simulate).shape
     (100, 5)
     """
     if n < 1:
@@ -44,7 +40,6 @@ def posterior_predictive(
     ]
     shapes = sorted({array.shape for array in data})
     if len(shapes) > 1:
-        raise SettingsError(
-            [f"simulate must return data of one shape, but returned {shapes[0]} and {shapes[1]}"]
-        )
+        fault = f"simulate must return data of one shape, but returned {shapes[0]} and {shapes[1]}"
+        raise SettingsError([fault])
     return np.stack(data)

@@ -6,15 +6,15 @@ which was told what all of them evaluated, is the result to use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
 from sparing.results.agreement import Diagnosis, diagnose
 from sparing.results.result import Result
-from sparing.summary import html_summary
 from sparing.summary.numbers import estimate
+from sparing.summary.render import html_summary, html_table
 from sparing.vbmc.stopping import StopReason
 
 POOLED = "pooled"
@@ -30,15 +30,13 @@ class SeveralRuns:
               before it had begun
     seed      the one that the seeds of all runs were derived from
 
-    >>> import sparing
-    >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
-    >>> both = sparing.infer(problem, runs=2, seed=1, max_evaluations=40, progress=False)
+    >>> both = sparing.infer(problem, runs=2, seed=1, progress=False)
     >>> both.agree, both.converged, both.interrupted
     (True, True, False)
     >>> print(both.verdict)
     All runs agree, and the pooled one has converged: use its result.
-    >>> print(f"{both.result.log_evidence:.2f}")  # exact: log(2 pi) / 2 = 0.92
-    0.92
+    >>> print(f"{both.result.log_evidence:.2f}")  # exact: log(2 pi 0.3 0.2) = -0.98
+    -0.98
     >>> both.n_evaluations > sum(run.n_evaluations for run in both.results)
     True
     >>> both.diagnosis.dropped, both.pooled_disagreements
@@ -99,33 +97,31 @@ class SeveralRuns:
     def summary(self) -> str:
         """A readable account: every run, whether they agree, and the result to use.
 
-        >>> import sparing
-        >>> problem = sparing.Problem(lambda x: -0.5 * float(x[0]) ** 2, -2, 2)
-        >>> both = sparing.infer(problem, runs=2, seed=1, max_evaluations=40, progress=False)
+        >>> both = sparing.infer(problem, runs=2, seed=1, progress=False)
         >>> print(both.summary().splitlines()[0])
         All runs agree, and the pooled one has converged: use its result.
         """
-        lines = [self.verdict, "", *self._table()]
+        lines = [self.verdict, "", f"{'run':>6}  {'log evidence':>20}  {'evaluations':>11}"]
+        for name, evidence, n, (end, *differences) in self._rows():
+            lines.append(f"{name:>6}  {evidence:>20}  {n:>11}  {end}")
+            lines += [f"{'':>8}{difference}" for difference in differences]
         if self.diagnosis is not None:
             lines.append(_largest_differences(self.diagnosis))
         heading = "the pooled run" if self.pooled is not None else "the best run so far"
         return "\n".join([*lines, "", heading, "", self.result.summary()])
 
-    def _table(self) -> list[str]:
-        lines = [f"{'run':>6}  {'log evidence':>20}  {'evaluations':>11}"]
-        for name, result, end, differences in self._rows():
-            evidence = estimate(result.log_evidence, result.log_evidence_sd)
-            lines.append(f"{name:>6}  {evidence:>20}  {result.n_evaluations:>11}  {end}")
-            lines += [f"{'':>8}{difference}" for difference in differences]
-        return lines
-
-    def _rows(self) -> Iterator[tuple[str, Result, str, tuple[str, ...]]]:
-        """(name, result, end, differences) of each run, the pooled one last."""
-        for i, result in enumerate(self.results):
-            reasons = () if self.diagnosis is None else self.diagnosis.runs[i].reasons_to_drop
-            yield str(i + 1), result, _end(result), reasons
+    def _rows(self) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+        """Name, log evidence, evaluations, (end, differences) of each run, the pooled one last."""
+        runs = {str(i): result for i, result in enumerate(self.results, start=1)}
+        judgements = [] if self.diagnosis is None else self.diagnosis.runs
+        reasons = [judgement.reasons_to_drop for judgement in judgements] or [()] * len(runs)
         if self.pooled is not None:
-            yield POOLED, self.pooled, _end(self.pooled), self.pooled_disagreements
+            runs[POOLED] = self.pooled
+            reasons.append(self.pooled_disagreements)
+        for (name, run), differences in zip(runs.items(), reasons, strict=True):
+            evidence = estimate(run.log_evidence, run.log_evidence_sd)
+            end = "converged" if run.converged else "NOT converged"
+            yield name, evidence, str(run.n_evaluations), (end, *differences)
 
     def __str__(self) -> str:
         return self.summary()
@@ -139,31 +135,12 @@ class SeveralRuns:
 
     def _repr_html_(self) -> str:
         """The summary as notebooks show it."""
-        header = ("run", "log evidence", "evaluations", "")
-        rows = [
-            (
-                name,
-                estimate(result.log_evidence, result.log_evidence_sd),
-                result.n_evaluations,
-                "; ".join((end, *differences)),
-            )
-            for name, result, end, differences in self._rows()
-        ]
-        table = "".join(_html_row(row, "td") for row in rows)
+        rows = [(*numbers, escape("; ".join(end))) for *numbers, end in self._rows()]
         return (
             f'<div class="sparing-runs"><p><b>{escape(self.verdict)}</b></p>'
-            f"<table><thead>{_html_row(header, 'th')}</thead><tbody>{table}</tbody></table>"
+            f"{html_table(rows, ('run', 'log evidence', 'evaluations', ''))}"
             f"{html_summary(self.result)}</div>"
         )
-
-
-def _end(result: Result) -> str:
-    return "converged" if result.converged else "NOT converged"
-
-
-def _html_row(cells: Sequence[object], tag: str) -> str:
-    opening = f'<{tag} style="text-align:left;padding-right:1em">'
-    return f"<tr>{''.join(f'{opening}{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
 
 
 def _largest_differences(diagnosis: Diagnosis) -> str:

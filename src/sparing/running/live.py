@@ -33,7 +33,7 @@ from sparing.running.inference import Inference
 from sparing.running.load_run import load_run
 from sparing.running.stored_run import pending_proposals, stored_identity
 from sparing.store import Event, MemoryStore, RunDirectory, Snapshot
-from sparing.store.lock.state import Holder, lock_state
+from sparing.store.lock import Holder, lock_state
 from sparing.summary.numbers import counted, duration
 from sparing.vbmc.answer import LastFit
 
@@ -191,7 +191,7 @@ class _Server(ThreadingHTTPServer):
             return waiting_page(waiting, title=title, live=view.status)
         return report_page(result, title=title, live=view.status)
 
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002
+    def handle_error(self, request: object, client_address: object) -> None:
         """A browser that went away while it was answered is no news."""
         logger.debug("request of %s failed", client_address, exc_info=True)
 

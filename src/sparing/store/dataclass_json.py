@@ -36,13 +36,20 @@ def dataclass_to_json(value: object) -> dict[str, Any]:
 
 def _write(value: object, hint: Any) -> Any:
     """A value with this annotation as JSON types."""
-    kinds = _alternatives(hint)
+    kinds = alternatives(hint)
     if value is None:
         return None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         types_of = field_types(type(value))
         members = {name: _write(getattr(value, name), kind) for name, kind in types_of.items()}
-        return members if len(kinds) == 1 else _with_kind(members, type(value), kinds)
+        if len(kinds) == 1:
+            return members
+        name = type(value).__name__
+        if type(value) not in kinds:
+            raise TypeError(f"{name} is not one of {', '.join(kind.__name__ for kind in kinds)}")
+        if KIND in members:
+            raise TypeError(f"a {name} cannot be told from other dataclasses in JSON")
+        return {KIND: name, **members}
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, tuple | list) and (item_hints := get_args(kinds[0])):
@@ -55,12 +62,6 @@ def _write(value: object, hint: Any) -> Any:
             return int(value)
         return encode_number(float(value))
     raise TypeError(f"{value!r} cannot be written as JSON")
-
-
-def _with_kind(members: dict[str, Any], owner: type, kinds: tuple[Any, ...]) -> dict[str, Any]:
-    if owner not in kinds or KIND in members:
-        raise TypeError(f"a {owner.__name__} cannot be told from other dataclasses in JSON")
-    return {KIND: owner.__name__, **members}
 
 
 def dataclass_from_json(value: Any, expected: type[T], where: str) -> T:
@@ -86,7 +87,7 @@ def enum_from_json(value: Any, expected: type[T], where: str) -> T:
 
 
 def _read(value: Any, hint: Any, where: str) -> Any:
-    if (kinds := _alternatives(hint)) != (hint,):
+    if (kinds := alternatives(hint)) != (hint,):
         optional = type(None) in get_args(hint)
         return None if optional and value is None else _read_one_of(value, kinds, where)
     if get_origin(hint) is tuple:
@@ -118,7 +119,7 @@ def _read_one_of(value: Any, kinds: Sequence[type[Any]], where: str) -> Any:
     return dataclass_from_json(members, named[0], where)
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
+def alternatives(hint: Any) -> tuple[Any, ...]:
     """X and Y of an annotation X | Y | None; of any other, that annotation alone."""
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(kind for kind in get_args(hint) if kind is not type(None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Generator
@@ -23,18 +24,13 @@ def explained_errors(path: Path, action: str) -> Generator[None, None, None]:
     try:
         yield
     except OSError as error:
-        raise explain(error, path, action) from error
-
-
-def explain(error: OSError, path: Path, action: str) -> StoreError:
-    """The `StoreError` for an operating system error met while doing something to a file."""
-    reason = error.strerror or str(error)
-    if error.errno in FULL:
-        return StoreFullError(
-            f"cannot {action} {path}: {reason}. Everything recorded before is safe: make space, "
-            "then start the run again with the same store to resume it"
-        )
-    return StoreError(f"cannot {action} {path}: {reason}")
+        text = f"cannot {action} {path}: {error.strerror or error}"
+        if error.errno not in FULL:
+            raise StoreError(text) from error
+        raise StoreFullError(
+            f"{text}. Everything recorded before is safe: make space, then start the run again "
+            "with the same store to resume it"
+        ) from error
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -102,7 +98,16 @@ def require_regular(descriptor: int, path: Path) -> None:
 def read_descriptor(descriptor: int) -> bytes:
     """Everything from the start of an open file."""
     os.lseek(descriptor, 0, os.SEEK_SET)
-    pieces = []
-    while piece := os.read(descriptor, 1 << 20):
-        pieces.append(piece)
-    return b"".join(pieces)
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read()
+
+
+def numbered_files(directory: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
+    """Number and path, by number, of the files whose name has this pattern, a number in it."""
+    with explained_errors(directory, "read"):
+        try:
+            paths = list(directory.iterdir())
+        except FileNotFoundError:
+            return []
+    matches = [(name.fullmatch(path.name), path) for path in paths]
+    return sorted((int(match[1]), path) for match, path in matches if match)

@@ -1,27 +1,99 @@
 """The journal ``evaluations.jsonl``: the only truth about a run.
 
-Every event is one line, appended by one write and one fsync, so that a process killed anywhere
-leaves complete lines and at most one torn one behind them. `scan` reads; `Journal` repairs the
-tail on opening and appends.
+Every event is one line, JSON with a sequence number and a checksum, appended by one write and one
+fsync, so that a process killed anywhere leaves complete lines and at most one torn one behind
+them. `scan` reads; `Journal` repairs the tail on opening and appends.
 """
 
 from __future__ import annotations
 
 import errno
+import io
+import itertools
 import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from sparing.errors import StoreCorruptError, StoreError
-from sparing.problem.evaluations import Evaluation
+from sparing.numerics.json_numbers import encode_number
+from sparing.problem.evaluation_codec import (
+    OUTCOME_FIELDS,
+    InvalidRecordError,
+    decode_outcome,
+    outcome_to_record,
+)
+from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files
-from sparing.store.checked_json import ChecksumError
-from sparing.store.interface import Event
-from sparing.store.journal_lines import decode_line, encode_line
-from sparing.store.json_members import MalformedError
+from sparing.store.checked_json import ChecksumError, decode, encode
+from sparing.store.json_members import MalformedError, Members, require
+
+# What the first release wrote in every result, in this order. What `Outcome` has had since is
+# written only where it is not the default, so that lines stay as they were.
+ALWAYS = ("value", "status", "message", "traceback", "duration", "started", "ended", "worker")
+LATER = {f.name: f.encode(f.default) for f in OUTCOME_FIELDS if f.name not in ALWAYS}
+FAILURE = "failure"  # the `kind` of an outcome: a line's own kind says what it is
+
+
+def encode_line(sequence: int, event: Event) -> bytes:
+    """The line of an event, with its line end."""
+    members: dict[str, Any] = {"seq": sequence}
+    x = [encode_number(float(value)) for value in event.x]
+    if isinstance(event, Proposal):
+        members |= {"kind": "intent", "identifier": int(event.identifier), "x": x}
+        if event.rule:
+            members["rule"] = event.rule
+    else:
+        identifier = None if event.identifier is None else int(event.identifier)
+        members |= {"kind": "result", "index": int(event.index), "identifier": identifier, "x": x}
+        members |= _outcome_members(event.outcome)
+    return encode(members) + b"\n"
+
+
+def _outcome_members(outcome: Outcome) -> dict[str, Any]:
+    record = outcome_to_record(outcome)
+    names = [*ALWAYS, *(name for name, default in LATER.items() if record[name] != default)]
+    members = {name: record[name] for name in names}
+    if "kind" in members:
+        members[FAILURE] = members.pop("kind")
+    return members
+
+
+def decode_line(line: bytes) -> tuple[int, Event]:
+    """Sequence number and event of a line without its line end.
+
+    Raises `ChecksumError` for a line that is incomplete or was altered, and `MalformedError` for
+    one that is intact but not an event of this format. The rule of an evaluation is not repeated
+    in its line: it is that of the proposal it answers.
+    """
+    members = Members(decode(line))
+    sequence = members.count("seq")
+    kind = members.text("kind")
+    if kind == "intent":
+        identifier, x = members.count("identifier"), np.array(members.numbers("x"))
+        event: Event = Proposal(identifier, x, members.optional_text("rule"))
+    elif kind == "result":
+        event = _evaluation(members)
+    else:
+        raise MalformedError(f"its kind is {kind!r}, which this version does not know")
+    members.finish()
+    return sequence, event
+
+
+def _evaluation(members: Members) -> Evaluation:
+    index, identifier = members.count("index"), members.optional_count("identifier")
+    x, record = np.array(members.numbers("x")), members.rest()
+    if FAILURE in record:
+        record["kind"] = record.pop(FAILURE)
+    try:
+        return Evaluation(index, identifier, x, decode_outcome(record))
+    except InvalidRecordError as error:
+        raise MalformedError(str(error)) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,48 +123,40 @@ class Scan:
 def scan(content: bytes) -> Scan:
     """Read the lines up to the first that is not intact."""
     entries: list[Entry] = []
-    start = 0
-    while start < len(content):
-        line_end = content.find(b"\n", start)
-        terminated = line_end >= 0
-        stop = line_end if terminated else len(content)
-        end = stop + 1 if terminated else stop
-        line = content[start:stop]
+    lines = list(io.BytesIO(content))  # with their ends, which the last may lack
+    for number, line in enumerate(lines):
+        text = line.removesuffix(b"\n")
         try:
-            sequence, event = decode_line(line)
-            if sequence != len(entries):
-                raise MalformedError(f"its sequence number is {sequence}, not {len(entries)}")
+            sequence, event = decode_line(text)
+            require(sequence == number, f"its sequence number is {sequence}, not {number}")
             _check_consistent(event, entries)
-        except ChecksumError as error:
-            if end == len(content):
-                return Scan(entries, tail=content[start:])
-            return Scan(entries, fault=f"line {len(entries) + 1}: {error}")
         except MalformedError as error:
-            return Scan(entries, fault=f"line {len(entries) + 1}: {error}")
-        entries.append(_next_entry(entries, event, line + b"\n"))
-        if not terminated:
-            return Scan(entries, unterminated=True)
-        start = end
-    return Scan(entries)
+            if isinstance(error, ChecksumError) and number == len(lines) - 1:
+                return Scan(entries, tail=line)
+            return Scan(entries, fault=f"line {number + 1}: {error}")
+        entries.append(_next_entry(entries, event, text + b"\n"))
+    return Scan(entries, unterminated=bool(lines) and not content.endswith(b"\n"))
 
 
 def _next_entry(entries: Sequence[Entry], event: Event, line: bytes) -> Entry:
-    is_result = isinstance(event, Evaluation)
-    if not entries:
-        return Entry(event, len(line), zlib.crc32(line), int(is_result))
-    last = entries[-1]
-    return Entry(
-        event, last.end + len(line), zlib.crc32(line, last.digest), last.n_results + is_result
-    )
+    last = entries[-1] if entries else None
+    end, digest, n_results = (last.end, last.digest, last.n_results) if last else (0, 0, 0)
+    n_results += isinstance(event, Evaluation)
+    return Entry(event, end + len(line), zlib.crc32(line, digest), n_results)
+
+
+def digests(entries: Sequence[Entry]) -> list[int]:
+    """The CRC-32 of the journal's first k lines, for every k from 0."""
+    return [0, *(entry.digest for entry in entries)]
 
 
 def _check_consistent(event: Event, entries: Sequence[Entry]) -> None:
     """Refuse an event that cannot follow the entries."""
-    if event.x.ndim != 1 or (entries and event.x.shape != entries[0].event.x.shape):
-        raise MalformedError(f"its x has shape {event.x.shape}, unlike the first one")
+    alike = event.x.ndim == 1 and (not entries or event.x.shape == entries[0].event.x.shape)
+    require(alike, f"its x has shape {event.x.shape}, unlike the first one")
     n_results = entries[-1].n_results if entries else 0
-    if isinstance(event, Evaluation) and event.index != n_results:
-        raise MalformedError(f"its index is {event.index}, not {n_results}")
+    if isinstance(event, Evaluation):
+        require(event.index == n_results, f"its index is {event.index}, not {n_results}")
 
 
 class Journal:
@@ -115,7 +179,7 @@ class Journal:
                         f"{path}, {found.fault}. Nothing was changed: restore the file from a "
                         "copy, or open the directory read-only to see the lines before"
                     )
-                self._entries = found.entries
+                self.entries = found.entries
                 self._repair(found)
             except BaseException:
                 self.close()
@@ -125,53 +189,45 @@ class Journal:
         """Give the last line its end, or move a torn one aside, where it stays for a person."""
         if found.unterminated:
             files.write_all(self._descriptor, b"\n")
-            os.fsync(self._descriptor)
             text = f"the last line of {self.path} lacked its end and was completed"
-            self.warnings.append(WarningText(WarningTopic.INCOMPLETE_LINE, text))
         elif found.tail:
             self.torn_tail = _unused_name(self.path)
             files.write_durably(self.torn_tail, found.tail)  # kept before it is cut off
             os.ftruncate(self._descriptor, self._length)
-            os.fsync(self._descriptor)
             text = (
                 f"the last line of {self.path} was incomplete ({len(found.tail)} bytes) and was "
-                f"moved to {self.torn_tail.name}; the {len(self._entries)} before it are intact"
+                f"moved to {self.torn_tail.name}; the {len(self.entries)} before it are intact"
             )
-            self.warnings.append(WarningText(WarningTopic.INCOMPLETE_LINE, text))
+        else:
+            return
+        os.fsync(self._descriptor)
+        self.warnings.append(WarningText(WarningTopic.INCOMPLETE_LINE, text))
 
     @property
     def _length(self) -> int:
-        return self._entries[-1].end if self._entries else 0
-
-    def events(self) -> tuple[Event, ...]:
-        """All events, in order."""
-        return tuple(entry.event for entry in self._entries)
-
-    def digests(self) -> list[int]:
-        """The CRC-32 of the journal's first k lines, for every k from 0."""
-        return [0, *(entry.digest for entry in self._entries)]
+        return self.entries[-1].end if self.entries else 0
 
     def append(self, event: Event) -> None:
         """Record an event: when this returns, it is on the disk."""
         try:
-            _check_consistent(event, self._entries)
+            _check_consistent(event, self.entries)
         except MalformedError as error:
             raise StoreError(f"cannot record {event}: {error}") from None
-        line = encode_line(len(self._entries), event)
-        entry = _next_entry(self._entries, event, line)
+        line = encode_line(len(self.entries), event)
+        entry = _next_entry(self.entries, event, line)
         with files.explained_errors(self.path, "append to"):
             self._check_unchanged()
-        try:
-            if os.write(self._descriptor, line) < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(self._descriptor)
-            self._entries.append(entry)  # one step, so an interrupt cannot leave it half done
-        except OSError as error:
-            self._withdraw()
-            raise files.explain(error, self.path, "append to") from error
-        except BaseException:
-            self._settle(entry)
-            raise
+            try:
+                if os.write(self._descriptor, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(self._descriptor)
+                self.entries.append(entry)  # one step, so an interrupt cannot leave it half done
+            except OSError:
+                self._withdraw()
+                raise
+            except BaseException:
+                self._settle(entry)
+                raise
 
     def _check_unchanged(self) -> None:
         """Refuse to append to a file that is gone, or that another process has written to."""
@@ -199,11 +255,11 @@ class Journal:
 
     def _settle(self, entry: Entry) -> None:
         """After an interrupt (not an error) in an append: keep the line if it is all there."""
-        if self._entries and self._entries[-1] is entry:
+        if self.entries and self.entries[-1] is entry:
             return
         if os.fstat(self._descriptor).st_size == entry.end:
             os.fsync(self._descriptor)
-            self._entries.append(entry)
+            self.entries.append(entry)
         else:
             self._withdraw()
 
@@ -216,7 +272,5 @@ class Journal:
 
 
 def _unused_name(path: Path) -> Path:
-    number = 1
-    while (name := path.with_name(f"{path.stem}.torn-{number}")).exists():
-        number += 1
-    return name
+    names = (path.with_name(f"{path.stem}.torn-{number}") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())

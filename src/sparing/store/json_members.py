@@ -33,9 +33,7 @@ def to_json_types(value: Any) -> Any:
     match value:
         case None | bool() | str():
             return value
-        case np.bool_():
-            return bool(value)
-        case int() | np.integer():
+        case int():
             return int(value)
         case float() | np.floating():
             return encode_number(float(value))
@@ -45,7 +43,7 @@ def to_json_types(value: Any) -> Any:
             return {key: to_json_types(item) for key, item in value.items()}
         case list() | tuple():
             return [to_json_types(item) for item in value]
-        case np.ndarray():
+        case np.ndarray() | np.bool_() | np.integer():
             return to_json_types(value.tolist())
         case _:
             raise TypeError(f"{value!r} cannot be written as JSON")
@@ -67,19 +65,12 @@ def parse_object(text: bytes) -> dict[str, Any]:
     return value
 
 
-def check_nesting(value: Any) -> None:
+def check_nesting(value: Any, deepest: int = DEEPEST_NESTING) -> None:
     """Refuse what is nested too deeply to be read back."""
-    level = [value]
-    for _ in range(DEEPEST_NESTING):
-        containers = [item for item in level if isinstance(item, dict | list)]
-        if not containers:
-            return
-        level = [
-            child
-            for container in containers
-            for child in (container.values() if isinstance(container, dict) else container)
-        ]
-    raise MalformedError("it is nested too deeply")
+    if isinstance(value, dict | list):
+        require(deepest > 1, "it is nested too deeply")
+        for child in value.values() if isinstance(value, dict) else value:
+            check_nesting(child, deepest - 1)
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -151,10 +142,6 @@ class Members:
         """A float."""
         return read_number(self.take(name), name)
 
-    def optional_number(self, name: str, default: float) -> float:
-        """A float, or the default when it is not there."""
-        return self.number(name) if name in self._left else default
-
     def numbers(self, name: str) -> list[float]:
         """A list of at least one float."""
         return read_numbers(self.take(name), name)
@@ -188,16 +175,6 @@ class Members:
         if null:
             self.take(name)
         return null
-
-    def header(self, schema: int) -> None:
-        """The version of a file's format, which must be this one, and who wrote it."""
-        found = self.count("schema")
-        require(
-            found == schema,
-            f"its format is version {found} and this release reads version {schema}; "
-            "use a newer release of sparing",
-        )
-        self.text("written_by")
 
     def format(self, name: str, version: int) -> None:
         """The name of a format, and its version up to this one."""

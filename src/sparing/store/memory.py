@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -35,25 +34,12 @@ class MemoryStore:
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        self._seed = RandomStreams(seed).seed
+        self.seed = RandomStreams(seed).seed
+        self.warnings: tuple[str, ...] = ()
+        self.spool = Spool(None)
         self._events: list[Event] = []
         self._n_results = 0
         self._closed = False
-
-    @property
-    def seed(self) -> int:
-        """The seed of the run."""
-        return self._seed
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Nothing can go wrong here."""
-        return ()
-
-    @property
-    def spool(self) -> Spool:
-        """An empty one."""
-        return Spool(None)
 
     def events(self) -> tuple[Event, ...]:
         """All events so far, in order."""
@@ -87,10 +73,5 @@ class MemoryStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sparing.errors import StoreCorruptError, StoreMismatchError
-from sparing.store import files
-from sparing.store.checked_json import decode, encode
-from sparing.store.json_members import MalformedError, Members, to_json_types
+from sparing.errors import StoreMismatchError
+from sparing.store.checked_json import read_headed, write_headed
+from sparing.store.json_members import to_json_types
 
 SCHEMA = 1
 ABSENT = object()
@@ -32,28 +30,14 @@ class ProblemFile:
 
 def write_problem_file(path: Path, problem: ProblemFile) -> None:
     """Write the file, complete or not at all."""
-    members = {
-        "schema": SCHEMA,
-        "written_by": f"sparing {version('sparing')}",
-        "seed": problem.seed,
-        "fingerprint": to_json_types(problem.fingerprint),
-    }
-    files.write_durably(path, encode(members, readable=True) + b"\n")
+    write_headed(path, SCHEMA, {"seed": problem.seed, "fingerprint": problem.fingerprint})
 
 
 def read_problem_file(path: Path) -> ProblemFile | None:
     """The content, or None when there is no such file."""
-    content = files.read_regular_file(path)
-    if content is None:
-        return None
-    try:
-        members = Members(decode(content.rstrip(b"\n")))
-        members.header(SCHEMA)
-        problem = ProblemFile(members.object("fingerprint"), members.seed("seed"))
-        members.finish()
-    except MalformedError as error:
-        raise StoreCorruptError(f"{path} cannot be used: {error}") from None
-    return problem
+    return read_headed(
+        path, SCHEMA, lambda found: ProblemFile(found.object("fingerprint"), found.seed("seed"))
+    )
 
 
 def require_same_problem(
@@ -77,17 +61,13 @@ def _differences(key: str, stored: Any, now: Any) -> Iterator[tuple[str, str, st
 
 def _canonical(value: Any) -> str:
     """Text that is equal for equal values only: 1 and 1.0 are, 1 and true are not."""
-    return "" if value is ABSENT else json.dumps(_with_floats(value), sort_keys=True)
+    if value is ABSENT:
+        return ""
+    return json.dumps(json.loads(json.dumps(value), parse_int=_float_if_exact), sort_keys=True)
 
 
-def _with_floats(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_with_floats(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _with_floats(item) for name, item in value.items()}
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53:
-        return float(value)
-    return value
+def _float_if_exact(digits: str) -> float:
+    return float(digits) if abs(int(digits)) <= 2**53 else int(digits)
 
 
 def _shown(value: Any) -> str:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -27,8 +27,9 @@ from sparing.problem.evaluations import Event
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files, snapshots
 from sparing.store.interface import Snapshot
-from sparing.store.journal import Journal, Scan, scan
-from sparing.store.lock.lock import RunLock
+from sparing.store.journal import Entry, Journal, digests, scan
+from sparing.store.json_members import to_json_types
+from sparing.store.lock import LOCK, RunLock
 from sparing.store.problem_file import (
     ProblemFile,
     read_problem_file,
@@ -41,7 +42,6 @@ Upgrade = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 PROBLEM = "problem.json"
 JOURNAL = "evaluations.jsonl"
-LOCK = "lock"
 SPOOL = "spool"
 SNAPSHOTS = "snapshots"
 
@@ -72,18 +72,21 @@ class RunDirectory:
         self,
         path: Path,
         problem: ProblemFile,
-        spool: Spool,
+        entries: Sequence[Entry],
         writer: _Writer | None,
-        found: Scan,
         warnings: list[WarningText],
     ) -> None:
-        self._path = path
-        self._problem = problem
-        self._spool = spool
+        self.path = path
+        self.seed = problem.seed
+        self.fingerprint = problem.fingerprint
+        self.spool = Spool(path / SPOOL, read_only=writer is None)
+        self.read_only = writer is None
+        self.torn_tail = writer.journal.torn_tail if writer else None
+        self._entries = entries
         self._writer = writer
-        self._found = found
         self._warnings = warnings
-        self._release = weakref.finalize(self, writer.release if writer else _nothing)
+        if writer is not None:
+            weakref.finalize(self, writer.release)
 
     @classmethod
     def open(
@@ -131,7 +134,7 @@ class RunDirectory:
         if found.fault:
             text = f"{path / JOURNAL}, {found.fault}. Only the lines before are shown"
             warnings.append(WarningText(WarningTopic.DAMAGED_JOURNAL, text))
-        return cls(path, problem, Spool(path / SPOOL, read_only=True), None, found, warnings)
+        return cls(path, problem, found.entries, None, warnings)
 
     @classmethod
     def _open_to_write(
@@ -148,7 +151,6 @@ class RunDirectory:
         except BaseException:
             lock.release()
             raise
-        writer = _Writer(lock, journal)
         warnings = [*journal.warnings]
         if lock.previous is not None:
             text = f"the lock was taken over from a dead {lock.previous.described()}"
@@ -156,48 +158,16 @@ class RunDirectory:
         if seed is not None and seed != problem.seed:
             text = f"the run goes on with its seed {problem.seed}, not with {seed}"
             warnings.append(WarningText(WarningTopic.SEED_KEPT, text))
-        return cls(path, problem, Spool(path / SPOOL), writer, Scan(), warnings)
-
-    @property
-    def path(self) -> Path:
-        """The directory."""
-        return self._path
-
-    @property
-    def seed(self) -> int:
-        """The seed the run was created with."""
-        return self._problem.seed
-
-    @property
-    def fingerprint(self) -> Mapping[str, Any]:
-        """The problem's fingerprint as it was stored, in plain JSON values."""
-        return self._problem.fingerprint
-
-    @property
-    def read_only(self) -> bool:
-        """Whether nothing can be written."""
-        return self._writer is None
-
-    @property
-    def spool(self) -> Spool:
-        """Results that workers left behind."""
-        return self._spool
-
-    @property
-    def torn_tail(self) -> Path | None:
-        """Where an incomplete last line was moved when this store was opened."""
-        return self._writer.journal.torn_tail if self._writer else None
+        return cls(path, problem, journal.entries, _Writer(lock, journal), warnings)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know, such as damage found on opening."""
-        return (*self._warnings, *self._spool.warnings)
+        return (*self._warnings, *self.spool.warnings)
 
     def events(self) -> tuple[Event, ...]:
         """All events, in order."""
-        if self._writer is not None:
-            return self._writer.journal.events()
-        return tuple(entry.event for entry in self._found.entries)
+        return tuple(entry.event for entry in self._entries)
 
     def append(self, event: Event) -> None:
         """Record a proposal or an evaluation: one write and one fsync."""
@@ -207,74 +177,62 @@ class RunDirectory:
         self, number: int, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]
     ) -> None:
         """Save the state after the last event; the two newest snapshots are kept."""
-        digests = self._writing().digests()
+        self._writing()
         snapshot = Snapshot(number, arrays, metadata)
-        snapshots.write_snapshot(self._path / SNAPSHOTS, snapshot, digests)
+        snapshots.write_snapshot(self.path / SNAPSHOTS, snapshot, digests(self._entries))
 
     def latest_snapshot(self) -> Snapshot | None:
         """The newest intact snapshot that agrees with the events; damaged ones are ignored."""
-        if self._writer is not None:
-            digests = self._writer.journal.digests()
-        else:
-            digests = [0, *(entry.digest for entry in self._found.entries)]
-        snapshot, warnings = snapshots.latest_snapshot(self._path / SNAPSHOTS, digests)
+        folder = self.path / SNAPSHOTS
+        snapshot, warnings = snapshots.latest_snapshot(folder, digests(self._entries))
         self._warnings += [warning for warning in warnings if warning not in self._warnings]
         return snapshot
 
     def _writing(self) -> Journal:
         if self._writer is None:
-            raise StoreError(f"{self._path} was opened read-only")
+            raise StoreError(f"{self.path} was opened read-only")
         self._writer.lock.verify()
         return self._writer.journal
 
     def close(self) -> None:
         """Release the directory; closing again does nothing."""
-        self._release()
+        if self._writer is not None:
+            self._writer.release()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
+@dataclass(frozen=True, eq=False)
 class _Writer:
     """The lock and the journal, kept apart so that a forgotten store releases them."""
 
-    def __init__(self, lock: RunLock, journal: Journal) -> None:
-        self.lock = lock
-        self.journal = journal
+    lock: RunLock
+    journal: Journal
+
+    def __post_init__(self) -> None:
         _WRITERS.add(self)
 
     def release(self) -> None:
         self.journal.close()
         self.lock.release()
 
-    def abandon(self) -> None:
-        """In a forked child: let go of the parent's files, so that its lock ends with it."""
-        self.journal.close()
-        self.lock.abandon()
-
 
 _WRITERS: weakref.WeakSet[_Writer] = weakref.WeakSet()
 
 
 def _abandon_all() -> None:
+    """In a forked child: let go of the parent's files, so that its lock ends with it."""
     for writer in list(_WRITERS):
-        writer.abandon()
+        writer.journal.close()
+        writer.lock.abandon()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
-
-
-def _nothing() -> None:
-    pass
 
 
 def _settled_problem(
@@ -290,8 +248,6 @@ def _settled_problem(
             f"{path} has evaluations but no {PROBLEM}, so they cannot be told to be of this "
             "problem; restore the file from a copy or give another directory"
         )
-    write_problem_file(path / PROBLEM, ProblemFile(fingerprint, RandomStreams(seed).seed))
-    written = read_problem_file(path / PROBLEM)
-    if written is None:
-        raise StoreError(f"{path / PROBLEM} was deleted while the run was being created")
-    return written
+    problem = ProblemFile(to_json_types(fingerprint), RandomStreams(seed).seed)
+    write_problem_file(path / PROBLEM, problem)
+    return problem

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
-from sparing.errors import SettingsError, StoreCorruptError, StoreError
+from sparing.errors import SettingsError, StoreError
 from sparing.numerics.random_streams import RandomStreams
 from sparing.store import files
-from sparing.store.checked_json import decode, encode
-from sparing.store.json_members import MalformedError, Members
+from sparing.store.checked_json import read_headed, write_headed
+from sparing.store.json_members import Members, require
 from sparing.store.run_directory import JOURNAL, PROBLEM
 
 GROUP = "runs.json"
@@ -47,12 +46,8 @@ class RunGroup:
     @property
     def pooled_paths(self) -> dict[int, Path]:
         """The pooled runs there are, by how many evaluations they were told; newest last."""
-        found = {
-            int(match.group(1)): path
-            for path in self.path.iterdir()
-            if (match := POOLED.fullmatch(path.name)) and (path / PROBLEM).exists()
-        }
-        return dict(sorted(found.items()))
+        found = files.numbered_files(self.path, POOLED)
+        return {n_told: path for n_told, path in found if (path / PROBLEM).exists()}
 
     @property
     def begun_paths(self) -> tuple[Path, ...]:
@@ -78,7 +73,7 @@ def open_group(path: Path, n_runs: int, seed: int | None) -> RunGroup:
         with files.explained_errors(path, "create"):
             path.mkdir(parents=True, exist_ok=True)
         group = RunGroup(path, n_runs, RandomStreams(seed).seed)
-        _write(group)
+        write_headed(path / GROUP, SCHEMA, {"runs": group.n_runs, "seed": group.seed})
         return group
     faults = []
     if group.n_runs != n_runs:
@@ -97,19 +92,13 @@ def open_group(path: Path, n_runs: int, seed: int | None) -> RunGroup:
 
 def read_group(path: Path) -> RunGroup | None:
     """The group in a directory, or None when there is none."""
-    content = files.read_regular_file(path / GROUP)
-    if content is None:
-        return None
-    try:
-        members = Members(decode(content.rstrip(b"\n")))
-        members.header(SCHEMA)
+
+    def read(members: Members) -> RunGroup:
         group = RunGroup(path, members.count("runs"), members.seed("seed"))
-        if group.n_runs < 2:
-            raise MalformedError("'runs' is not at least 2")
-        members.finish()
-    except MalformedError as error:
-        raise StoreCorruptError(f"{path / GROUP} cannot be used: {error}") from None
-    return group
+        require(group.n_runs >= 2, "'runs' is not at least 2")
+        return group
+
+    return read_headed(path / GROUP, SCHEMA, read)
 
 
 def refuse_group(path: Path) -> None:
@@ -120,13 +109,3 @@ def refuse_group(path: Path) -> None:
             f"{path} holds {group.n_runs} runs: give runs={group.n_runs} to go on with them, or "
             "another directory"
         )
-
-
-def _write(group: RunGroup) -> None:
-    members = {
-        "schema": SCHEMA,
-        "written_by": f"sparing {version('sparing')}",
-        "runs": group.n_runs,
-        "seed": group.seed,
-    }
-    files.write_durably(group.path / GROUP, encode(members, readable=True) + b"\n")

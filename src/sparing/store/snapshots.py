@@ -36,9 +36,10 @@ def write_snapshot(directory: Path, snapshot: Snapshot, digests: Sequence[int]) 
     path = directory / f"{number:08d}.npz"
     files.write_durably(path, pack(snapshot.arrays, record))
     with files.explained_errors(directory, "clean up"):
-        older = [other for found, other in _found(directory) if found < number]
+        found = files.numbered_files(directory, NAME)
+        kept = [other for one, other in found if one <= number][-KEPT:]
         for other in directory.glob(ANY_VERSION):
-            if other not in (path, *older[: KEPT - 1]):
+            if other not in kept:
                 other.unlink(missing_ok=True)
 
 
@@ -47,7 +48,7 @@ def latest_snapshot(
 ) -> tuple[Snapshot | None, list[WarningText]]:
     """The newest intact snapshot that belongs to the journal, and warnings about others."""
     warnings: list[WarningText] = []
-    for number, path in _found(directory):
+    for number, path in reversed(files.numbered_files(directory, NAME)):
         try:
             content = files.read_regular_file(path)
             snapshot = None if content is None else _read(content, number, digests)
@@ -64,17 +65,6 @@ def remove_leftovers(directory: Path) -> None:
     with files.explained_errors(directory, "clean up"):
         for path in directory.glob(f".*{files.TEMPORARY_SUFFIX}"):
             path.unlink(missing_ok=True)
-
-
-def _found(directory: Path) -> list[tuple[int, Path]]:
-    """Numbers and paths, the newest first."""
-    with files.explained_errors(directory, "read"):
-        try:
-            paths = list(directory.iterdir())
-        except FileNotFoundError:
-            return []
-    matches = [(NAME.fullmatch(path.name), path) for path in paths]
-    return sorted(((int(match[1]), path) for match, path in matches if match), reverse=True)
 
 
 def _read(content: bytes, number: int, digests: Sequence[int]) -> Snapshot | None:

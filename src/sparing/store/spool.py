@@ -15,7 +15,7 @@ from sparing.errors import StoreError
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.store import files
 from sparing.store.checked_json import decode, encode
-from sparing.store.json_members import MalformedError, Members, to_json_types
+from sparing.store.json_members import MalformedError, Members, require, to_json_types
 
 NAME = re.compile(r"(0|[1-9][0-9]{0,17})\.json")
 
@@ -51,21 +51,18 @@ class Spool:
     """
 
     def __init__(self, directory: Path | None, *, read_only: bool = False) -> None:
+        self.directory = None if directory is None else str(directory)  # for workers
+        self.warnings: list[WarningText] = []
         self._directory = directory
         self._read_only = read_only
-        self.warnings: list[WarningText] = []
-
-    @property
-    def directory(self) -> str | None:
-        """What `write_spooled_outcome` takes in a worker."""
-        return None if self._directory is None else str(self._directory)
 
     def harvest(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """(proposal identifier, record) of every result lying there, by identifier.
 
         A damaged file stays where it is, and a warning names it.
         """
-        for identifier, path in self._found():
+        found = files.numbered_files(self._directory, NAME) if self._directory else []
+        for identifier, path in found:
             try:
                 content = files.read_regular_file(path)
                 if content is not None:  # None: removed meanwhile
@@ -85,22 +82,11 @@ class Spool:
         with files.explained_errors(path, "remove"):
             path.unlink(missing_ok=True)
 
-    def _found(self) -> list[tuple[int, Path]]:
-        if self._directory is None:
-            return []
-        with files.explained_errors(self._directory, "read"):
-            try:
-                paths = list(self._directory.iterdir())
-            except FileNotFoundError:
-                return []
-        matches = [(NAME.fullmatch(path.name), path) for path in paths]
-        return sorted((int(match[1]), path) for match, path in matches if match)
-
 
 def _record(content: bytes, identifier: int) -> dict[str, Any]:
     members = Members(decode(content.rstrip(b"\n")))
-    if members.count("identifier") != identifier:
-        raise MalformedError("it holds the result of another proposal")
+    own = members.count("identifier") == identifier
+    require(own, "it holds the result of another proposal")
     record = members.object("record")
     members.finish()
     return record

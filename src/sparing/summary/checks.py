@@ -45,7 +45,7 @@ MORE_EVALUATIONS = (
 )
 
 
-class Light(enum.Enum):
+class Light(enum.StrEnum):
     """A verdict; the value is what the user reads.
 
     >>> from sparing.summary import Light
@@ -57,11 +57,8 @@ class Light(enum.Enum):
     AMBER = "look closer"
     RED = "do not rely on it"
 
-    def __str__(self) -> str:
-        return self.value
 
-
-class Topic(enum.Enum):
+class Topic(enum.StrEnum):
     """A question about a run: the value is the question.
 
     >>> from sparing.summary import Topic
@@ -80,9 +77,6 @@ class Topic(enum.Enum):
     BOX = "Was the plausible box in the right place?"
     BOUNDS = "Does a bound cut the posterior?"
 
-    def __str__(self) -> str:
-        return self.value
-
 
 @dataclass(frozen=True)
 class Check:
@@ -100,6 +94,10 @@ class Check:
     advice: tuple[str, ...] = ()
 
 
+# Light, finding and advice, which is dropped where the light is green.
+Answer = tuple[Light, str, *tuple[str, ...]]
+
+
 def check_run(record: RunRecord) -> tuple[Check, ...]:
     """Every check that the record of the run allows, in the order in which to read them.
 
@@ -107,8 +105,12 @@ def check_run(record: RunRecord) -> tuple[Check, ...]:
     >>> [str(check.topic) for check in check_run(result) if check.light is Light.RED]
     []
     """
-    found = [check(record) for check in _CHECKS]
-    return tuple(check for check in found if check is not None)
+    checks = []
+    for topic, check in _CHECKS.items():
+        if (answer := check(record)) is not None:
+            light, finding, *advice = answer
+            checks.append(Check(topic, light, finding, () if light is Light.GREEN else (*advice,)))
+    return tuple(checks)
 
 
 def worst_light(checks: tuple[Check, ...]) -> Light:
@@ -117,30 +119,11 @@ def worst_light(checks: tuple[Check, ...]) -> Light:
     return next((light for light in (Light.RED, Light.AMBER) if light in lights), Light.GREEN)
 
 
-def _convergence(record: RunRecord) -> Check:
-    if record.stop_reason is StopReason.STABLE:
-        n = record.settings.stopping.n_stable
-        text = f"posterior and evidence have hardly changed over the last {n} iterations"
-        return Check(Topic.CONVERGENCE, Light.GREEN, text)
-    index = record.history[-1].reliability
-    finding = f"{record.stop_reason}; the reliability index is {index:.2g}, and below 1 when stable"
-    if record.stop_reason is StopReason.UNFINISHED:
-        return Check(Topic.CONVERGENCE, Light.AMBER, finding, (LET_IT_GO_ON,))
-    light = Light.AMBER if index < 1.0 else Light.RED
-    return Check(Topic.CONVERGENCE, light, finding, (MORE_EVALUATIONS,))
-
-
-def _search(record: RunRecord) -> Check:
-    if record.history[-1].warm_up:
-        return Check(
-            Topic.SEARCH,
-            Light.RED,
-            "the run has not found the bulk of the posterior yet: it is still climbing",
-            (MORE_EVALUATIONS, "give x0 near the mode, if you know where it is"),
-        )
-    found = next(info for info in record.history if not info.warm_up)
-    text = f"its bulk was found within {counted(found.n_evaluations, 'evaluation')}"
-    return Check(Topic.SEARCH, Light.GREEN, text)
+def _graded(value: float, largest_good: float, largest_fair: float) -> Light:
+    """What is not a number is not good."""
+    if value <= largest_good:
+        return Light.GREEN
+    return Light.AMBER if value <= largest_fair else Light.RED
 
 
 def _go_on(record: RunRecord) -> str:
@@ -151,64 +134,28 @@ def _go_on(record: RunRecord) -> str:
     return f"ask for more: a run with a smaller tolerance (it was {tolerance:g}) goes on for longer"
 
 
-def _evidence(record: RunRecord) -> Check:
-    sd, tolerance = record.log_evidence_sd, record.settings.stopping.tolerance_sd
-    finding = f"its standard deviation is {sd:.2g}, where {tolerance:g} was asked for"
-    if sd <= tolerance:
-        return Check(Topic.EVIDENCE, Light.GREEN, finding)
-    light = Light.AMBER if sd <= LARGE_EVIDENCE_ERROR else Light.RED
-    return Check(Topic.EVIDENCE, light, finding, (_go_on(record),))
+def _convergence(record: RunRecord) -> Answer:
+    if record.stop_reason is StopReason.STABLE:
+        n = record.settings.stopping.n_stable
+        text = f"posterior and evidence have hardly changed over the last {n} iterations"
+        return Light.GREEN, text
+    index = record.history[-1].reliability
+    finding = f"{record.stop_reason}; the reliability index is {index:.2g}, and below 1 when stable"
+    if record.stop_reason is StopReason.UNFINISHED:
+        return Light.AMBER, finding, LET_IT_GO_ON
+    return Light.AMBER if index < 1.0 else Light.RED, finding, MORE_EVALUATIONS
 
 
-def _surrogate(record: RunRecord) -> Check | None:
-    n = sum(info.n_held_out for info in record.history)
-    z = math.sqrt(record.evidence.inflation)
-    if n < FEWEST_HELD_OUT and z <= LARGEST_GOOD_Z:  # nothing wrong, and too little to say more
-        return None
-    draws = f"{counted(n, 'posterior draw')} predicted before being evaluated"
-    if z <= LARGEST_GOOD_Z:
-        finding = f"yes, by {draws}: the recent ones miss by what the surrogate expects"
-        return Check(Topic.SURROGATE, Light.GREEN, finding)
-    finding = (
-        f"of {draws}, the recent ones miss by {z:.1f} times what the surrogate expects; the error "
-        "of the log evidence is widened by that"
-    )
-    light = Light.AMBER if z <= LARGEST_FAIR_Z else Light.RED
-    return Check(Topic.SURROGATE, light, finding, (_go_on(record),))
+def _search(record: RunRecord) -> Answer:
+    if record.history[-1].warm_up:
+        finding = "the run has not found the bulk of the posterior yet: it is still climbing"
+        advice = "give x0 near the mode, if you know where it is"
+        return Light.RED, finding, MORE_EVALUATIONS, advice
+    found = next(info for info in record.history if not info.warm_up)
+    return Light.GREEN, f"its bulk was found within {counted(found.n_evaluations, 'evaluation')}"
 
 
-def _noise(record: RunRecord) -> Check:
-    sd = record.history[-1].noise_sd
-    if sd <= LARGEST_EXACT_NOISE:
-        return Check(Topic.NOISE, Light.GREEN, "yes: its values lie on a smooth surface")
-    better = "more evaluations or better estimates make the result more precise"
-    if any(entry.noise_sd > 0.0 for entry in record.evaluations):
-        finding = f"no, as it says itself: noise of some {sd:.2g} nats was allowed for"
-        if sd <= LARGEST_FAIR_NOISE:
-            return Check(Topic.NOISE, Light.GREEN, finding)
-        return Check(Topic.NOISE, Light.RED, finding, (better,))
-    finding = f"its values scatter about a smooth surface by some {sd:.2g} nats"
-    rough = "look for what makes it rough (tolerances of a solver, random numbers)"
-    advice = f"if your log density is no estimate, {rough}", f"if it is one, {better}"
-    light = Light.AMBER if sd <= LARGEST_FAIR_NOISE else Light.RED
-    return Check(Topic.NOISE, light, finding, advice)
-
-
-def _weights(record: RunRecord) -> Check | None:
-    k, limit = record.evidence.pareto_k, LARGEST_PARETO_K
-    if math.isnan(k):
-        return None
-    if k == -math.inf:
-        return Check(Topic.WEIGHTS, Light.GREEN, "yes: no importance weight stands out")
-    finding = f"the Pareto shape of the importance weights is {k:.2f}"
-    if k <= LARGEST_GOOD_K:
-        return Check(Topic.WEIGHTS, Light.GREEN, f"yes: {finding}")
-    light = Light.AMBER if k <= limit else Light.RED
-    finding += ": part of the posterior may be missing"
-    return Check(Topic.WEIGHTS, light, finding, (_go_on(record),))
-
-
-def _posterior(record: RunRecord) -> Check | None:
+def _posterior(record: RunRecord) -> Answer | None:
     accuracy, dimension = record.settings.accuracy, record.posterior.dimension
     divergence = accuracy.recent([info.posterior_error for info in record.history])
     if math.isnan(divergence):
@@ -217,39 +164,87 @@ def _posterior(record: RunRecord) -> Check | None:
     shift = math.sqrt(2.0 * divergence / dimension)
     finding = f"its expected error is that of means which are {shift:.2g} standard deviations off"
     if divergence <= accuracy.limit(dimension):
-        return Check(Topic.POSTERIOR, Light.GREEN, finding)
-    light = Light.AMBER if shift <= LARGEST_FAIR_SHIFT else Light.RED
-    return Check(Topic.POSTERIOR, light, finding, (_go_on(record),))
+        return Light.GREEN, finding
+    return Light.AMBER if shift <= LARGEST_FAIR_SHIFT else Light.RED, finding, _go_on(record)
 
 
-def _failures(record: RunRecord) -> Check:
+def _evidence(record: RunRecord) -> Answer:
+    sd, tolerance = record.log_evidence_sd, record.settings.stopping.tolerance_sd
+    finding = f"its standard deviation is {sd:.2g}, where {tolerance:g} was asked for"
+    return _graded(sd, tolerance, LARGE_EVIDENCE_ERROR), finding, _go_on(record)
+
+
+def _surrogate(record: RunRecord) -> Answer | None:
+    n = sum(info.n_held_out for info in record.history)
+    z = math.sqrt(record.evidence.inflation)
+    light = _graded(z, LARGEST_GOOD_Z, LARGEST_FAIR_Z)
+    draws = f"{counted(n, 'posterior draw')} predicted before being evaluated"
+    if light is Light.GREEN:
+        if n < FEWEST_HELD_OUT:  # too little to say more
+            return None
+        return light, f"yes, by {draws}: the recent ones miss by what the surrogate expects"
+    finding = (
+        f"of {draws}, the recent ones miss by {z:.1f} times what the surrogate expects; the error "
+        "of the log evidence is widened by that"
+    )
+    return light, finding, _go_on(record)
+
+
+def _noise(record: RunRecord) -> Answer:
+    sd = record.history[-1].noise_sd
+    if sd <= LARGEST_EXACT_NOISE:
+        return Light.GREEN, "yes: its values lie on a smooth surface"
+    fair = sd <= LARGEST_FAIR_NOISE
+    better = "more evaluations or better estimates make the result more precise"
+    if any(entry.noise_sd > 0.0 for entry in record.evaluations):
+        finding = f"no, as it says itself: noise of some {sd:.2g} nats was allowed for"
+        return Light.GREEN if fair else Light.RED, finding, better
+    finding = f"its values scatter about a smooth surface by some {sd:.2g} nats"
+    rough = "look for what makes it rough (tolerances of a solver, random numbers)"
+    advice = f"if your log density is no estimate, {rough}", f"if it is one, {better}"
+    return Light.AMBER if fair else Light.RED, finding, *advice
+
+
+def _weights(record: RunRecord) -> Answer | None:
+    k = record.evidence.pareto_k
+    if math.isnan(k):
+        return None
+    if k == -math.inf:
+        return Light.GREEN, "yes: no importance weight stands out"
+    finding = f"the Pareto shape of the importance weights is {k:.2f}"
+    light = _graded(k, LARGEST_GOOD_K, LARGEST_PARETO_K)
+    if light is Light.GREEN:
+        return light, f"yes: {finding}"
+    return light, f"{finding}: part of the posterior may be missing", _go_on(record)
+
+
+def _failures(record: RunRecord) -> Answer:
     n, total = len(record.failed), record.n_evaluations
     if n == 0:
-        return Check(Topic.FAILURES, Light.GREEN, f"none of {counted(total, 'evaluation')}")
+        return Light.GREEN, f"none of {counted(total, 'evaluation')}"
     finding = f"{n} of {total} gave no value (first: {record.failed[0].message})"
     advice = "see where it failed (result.failed) and whether the posterior has mass there"
-    light = Light.AMBER if n <= LARGEST_FAIR_FAILED_FRACTION * total else Light.RED
-    return Check(Topic.FAILURES, light, finding, (advice,))
+    few = n <= LARGEST_FAIR_FAILED_FRACTION * total
+    return Light.AMBER if few else Light.RED, finding, advice
 
 
-def _box(record: RunRecord) -> Check:
+def _box(record: RunRecord) -> Answer:
     posterior = record.posterior
     # s_i is a rising function of x_i alone, so quantiles of the one are those of the other.
     s = posterior.transform.standardised(posterior.quantile([0.025, 0.975]))
     reach = np.max(np.abs(s), axis=0)
     worst = int(np.argmax(reach))
-    if reach[worst] <= LARGEST_GOOD_REACH:
-        return Check(Topic.BOX, Light.GREEN, "the posterior lies in it, or close to it")
+    light = _graded(reach[worst], LARGEST_GOOD_REACH, FAR_OUTSIDE)
+    if light is Light.GREEN:
+        return light, "the posterior lies in it, or close to it"
     finding = (
         f"the 95 % interval of {posterior.names[worst]} reaches {reach[worst]:.2g} widths of the "
         "box from its centre"
     )
-    advice = "move the plausible box to where the posterior is, and run again"
-    light = Light.AMBER if reach[worst] <= FAR_OUTSIDE else Light.RED
-    return Check(Topic.BOX, light, finding, (advice,))
+    return light, finding, "move the plausible box to where the posterior is, and run again"
 
 
-def _bounds(record: RunRecord) -> Check | None:
+def _bounds(record: RunRecord) -> Answer | None:
     problem = record.problem
     if not np.any(np.isfinite(problem.lower) | np.isfinite(problem.upper)):
         return None
@@ -257,22 +252,21 @@ def _bounds(record: RunRecord) -> Check | None:
     low, high = record.posterior.quantile([LEANING_MASS, 1.0 - LEANING_MASS])
     leaning = (low <= problem.lower + near) | (high >= problem.upper - near)
     if not np.any(leaning):
-        return Check(Topic.BOUNDS, Light.GREEN, "no: little of the posterior is at a bound")
+        return Light.GREEN, "no: little of the posterior is at a bound"
     names = ", ".join(name for name, leans in zip(problem.names, leaning, strict=True) if leans)
-    finding = f"the posterior leans on a bound of {names}"
     advice = "make sure the bound is meant: without it the answer would be another one"
-    return Check(Topic.BOUNDS, Light.AMBER, finding, (advice,))
+    return Light.AMBER, f"the posterior leans on a bound of {names}", advice
 
 
-_CHECKS: tuple[Callable[[RunRecord], Check | None], ...] = (
-    _convergence,
-    _search,
-    _posterior,
-    _evidence,
-    _surrogate,
-    _noise,
-    _weights,
-    _failures,
-    _box,
-    _bounds,
-)
+_CHECKS: dict[Topic, Callable[[RunRecord], Answer | None]] = {
+    Topic.CONVERGENCE: _convergence,
+    Topic.SEARCH: _search,
+    Topic.POSTERIOR: _posterior,
+    Topic.EVIDENCE: _evidence,
+    Topic.SURROGATE: _surrogate,
+    Topic.NOISE: _noise,
+    Topic.WEIGHTS: _weights,
+    Topic.FAILURES: _failures,
+    Topic.BOX: _box,
+    Topic.BOUNDS: _bounds,
+}

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparing.problem.warning_text import topic_of
-from sparing.summary.checks import LET_IT_GO_ON, Check, Light, check_run, worst_light
-from sparing.summary.warning_meanings import SEEN_BY
+from sparing.problem.warning_text import WarningTopic, topic_of
+from sparing.summary.checks import LET_IT_GO_ON, Check, Light, Topic, check_run, worst_light
 from sparing.vbmc.run_record import RunRecord
 from sparing.vbmc.stopping import StopReason
 
+# The check that sees the same as a warning.
+SEEN_BY = {
+    WarningTopic.CONVERGENCE: Topic.CONVERGENCE,
+    WarningTopic.SEARCH: Topic.SEARCH,
+    WarningTopic.BOX: Topic.BOX,
+    WarningTopic.FAILURES: Topic.FAILURES,
+    WarningTopic.WEIGHTS: Topic.WEIGHTS,
+}
 ANOTHER_SEED = (
     "run it several times (sparing.infer with runs=4): no single run can tell whether a mode was "
     "missed"

@@ -86,7 +86,7 @@ class PeakNearBest:
 class PeakAnywhere:
     """The mean function's maximum has no bound (Table S1) but one for finiteness."""
 
-    def largest_rise(self, values: Array, hpd_range: float, dimension: int) -> float:  # noqa: ARG002
+    def largest_rise(self, values: Array, hpd_range: float, dimension: int) -> float:
         """No limit."""
         return math.inf
 

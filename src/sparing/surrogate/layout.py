@@ -96,14 +96,3 @@ class Hyperparameters:
             mean_location=psi[layout.mean_location],
             mean_scales=np.exp(psi[layout.log_mean_scales]),
         )
-
-    def to_vector(self) -> Array:
-        """The inverse of from_vector."""
-        return np.concatenate(
-            [
-                np.log(self.length_scales),
-                [np.log(self.output_scale), np.log(self.noise_sd), self.mean_maximum],
-                self.mean_location,
-                np.log(self.mean_scales),
-            ]
-        )

@@ -50,7 +50,7 @@ class CompressedDepths:
 class MeasuredValues:
     """Values as they were measured (the paper)."""
 
-    def applied(self, values: Array, dimension: int) -> tuple[Array, Array, float]:  # noqa: ARG002
+    def applied(self, values: Array, dimension: int) -> tuple[Array, Array, float]:
         """The values, no noise, and no limit."""
         return values, np.zeros(len(values)), math.inf
 

@@ -68,7 +68,7 @@ class IndependentDraws:
 
     n_per_component: int = 100
 
-    def n_samples(self, n_components: int) -> int:  # noqa: ARG002
+    def n_samples(self, n_components: int) -> int:
         """Draws N_s per component and step."""
         return self.n_per_component
 

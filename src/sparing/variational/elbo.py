@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.kernels.expected_log_joint import expected_log_joint_and_gradient
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
-from sparing.variational.entropy import MixtureGradient, empty_gradient, entropy_monte_carlo
+from sparing.variational.entropy import entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
 
 
@@ -70,15 +69,6 @@ def combine_components(weights: Array, means: Array, covariances: Array) -> Expe
         means,
         covariances,
     )
-
-
-def expected_log_joint_gradient(
-    mixture: GaussianMixture, surrogate: Surrogate
-) -> tuple[float, MixtureGradient]:
-    """E[G] and its gradient, averaged over the hyperparameter samples."""
-    parts = empty_gradient(mixture)
-    value = expected_log_joint_and_gradient(*mixture.arrays, *surrogate.expansion.arrays, *parts)
-    return float(value), MixtureGradient.from_kernel(mixture, parts)
 
 
 def evaluate_elbo(

@@ -15,7 +15,7 @@ from sparing.kernels.variational import add_penalty_gradient, score_candidates
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.kernel_expansion import KernelExpansion
-from sparing.variational.entropy import entropy_lower_bound, entropy_monte_carlo
+from sparing.variational.entropy import entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.parameterisation import to_parameters
 
@@ -89,7 +89,7 @@ class NoPenalties:
         """None that anybody reads, (4, D)."""
         return np.zeros((4, surrogate.dimension))
 
-    def confined(self, mixture: GaussianMixture, surrogate: Surrogate) -> GaussianMixture:  # noqa: ARG002
+    def confined(self, mixture: GaussianMixture, surrogate: Surrogate) -> GaussianMixture:
         """The mixture as it is."""
         return mixture
 
@@ -124,13 +124,6 @@ class Objective:
         -inf when it is not a number, so that such a mixture is never preferred.
         """
         entropy, _ = entropy_monte_carlo(mixture, n_samples, np.random.default_rng(seed))
-        return self._with_entropy(mixture, entropy)
-
-    def lower_bound(self, mixture: GaussianMixture) -> float:
-        """F with the lower bound of the entropy, free of noise."""
-        return self._with_entropy(mixture, entropy_lower_bound(mixture))
-
-    def _with_entropy(self, mixture: GaussianMixture, entropy: float) -> float:
         integrals = self.expansion.integrals(mixture.means, mixture.scales, mixture.lengths)
         joint = float(integrals.mean(axis=0) @ mixture.weights)
         value = joint + entropy - self.penalty(mixture)

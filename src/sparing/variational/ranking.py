@@ -15,7 +15,7 @@ from sparing.variational.starts import Candidates
 class RankByLowerBound:
     """With Jensen's lower bound of the entropy: free of noise, and cheap."""
 
-    def scores(self, candidates: Candidates, objective: Objective, seed: int) -> Array:  # noqa: ARG002
+    def scores(self, candidates: Candidates, objective: Objective, seed: int) -> Array:
         """F of each candidate, (C,)."""
         return objective.lower_bounds(candidates.parameters(), candidates.weights.shape[1])
 

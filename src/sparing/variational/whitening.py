@@ -63,10 +63,10 @@ class Unwhitened:
 
     def candidates(
         self,
-        transform: ParameterTransform,  # noqa: ARG002
-        mixture: GaussianMixture,  # noqa: ARG002
-        iteration: int,  # noqa: ARG002
-        last: int,  # noqa: ARG002
+        transform: ParameterTransform,
+        mixture: GaussianMixture,
+        iteration: int,
+        last: int,
     ) -> list[ParameterTransform]:
         """None."""
         return []

@@ -32,7 +32,7 @@ class BestBound:
 
     fraction: float = 0.25  # of the iterations count as recent
 
-    def choose(self, elcbo: Sequence[float], evidence_sds: Sequence[float]) -> int:  # noqa: ARG002
+    def choose(self, elcbo: Sequence[float], evidence_sds: Sequence[float]) -> int:
         """Index of the iteration to return."""
         n_recent = max(1, int(np.ceil(self.fraction * len(elcbo))))
         window = np.asarray(elcbo[-n_recent:])
@@ -58,6 +58,6 @@ class RicherFit:
 class LastFit:
     """The solution is returned as it is (the paper)."""
 
-    def n_final(self, n_components: int) -> int | None:  # noqa: ARG002
+    def n_final(self, n_components: int) -> int | None:
         """None: there is no further fit."""
         return None

@@ -87,12 +87,12 @@ class LowerBound:
     def estimate(
         self,
         mixture: GaussianMixture,
-        surrogate: Surrogate,  # noqa: ARG002
+        surrogate: Surrogate,
         elbo: Elbo,
-        record: TrackRecord,  # noqa: ARG002
-        generator: np.random.Generator,  # noqa: ARG002
+        record: TrackRecord,
+        generator: np.random.Generator,
         *,
-        searching: bool = False,  # noqa: ARG002
+        searching: bool = False,
     ) -> tuple[Evidence, GaussianMixture]:
         """The ELBO with its standard deviation."""
         evidence = Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)

@@ -82,23 +82,23 @@ class Untested:
 
     def estimate(
         self,
-        mixture: GaussianMixture,  # noqa: ARG002
-        surrogate: Surrogate,  # noqa: ARG002
-        inflation: float,  # noqa: ARG002
-        generator: np.random.Generator,  # noqa: ARG002
+        mixture: GaussianMixture,
+        surrogate: Surrogate,
+        inflation: float,
+        generator: np.random.Generator,
     ) -> float:
         """Not a number."""
         return float("nan")
 
-    def recent(self, errors: Sequence[float]) -> float:  # noqa: ARG002
+    def recent(self, errors: Sequence[float]) -> float:
         """Not a number."""
         return float("nan")
 
-    def limit(self, dimension: int) -> float:  # noqa: ARG002
+    def limit(self, dimension: int) -> float:
         """Not a number."""
         return float("nan")
 
-    def is_small(self, errors: Sequence[float], dimension: int) -> bool:  # noqa: ARG002
+    def is_small(self, errors: Sequence[float], dimension: int) -> bool:
         """Nothing stands in the way."""
         return True
 

@@ -72,20 +72,20 @@ class WatchingBound:
         """The same, whatever is pending."""
         return self.rules
 
-    def must_climb(self, surrogate: Surrogate) -> bool:  # noqa: ARG002
+    def must_climb(self, surrogate: Surrogate) -> bool:
         """Never said."""
         return False
 
-    def n_points(self, surrogate: Surrogate, n_active: int) -> int:  # noqa: ARG002
+    def n_points(self, surrogate: Surrogate, n_active: int) -> int:
         """n_active always."""
         return n_active
 
     def is_over(
         self,
         elcbo: Sequence[float],
-        values: Array,  # noqa: ARG002
-        surrogate: Surrogate,  # noqa: ARG002
-        n_active: int,  # noqa: ARG002
+        values: Array,
+        surrogate: Surrogate,
+        n_active: int,
     ) -> bool:
         """Whether the ELCBO has settled."""
         return has_settled(elcbo)

@@ -186,7 +186,7 @@ def change(metadata, path, value):
         (["settings", "rules"], [None], "not an object"),
         (["settings", "rules"], [], "one or more, each with"),
         (["settings", "acquisition"], {}, "no release knows"),
-        (["settings", "acquisition"], None, "not an object"),
+        (["settings", "acquisition"], None, "no release knows"),
         (["surrogate", "transform"], 99, "points at nothing"),
         (["settings", "stopping", "tolerance_sd"], "1e3", "must be a number"),
         (["stop_reason"], "os.system", "not one of STABLE"),

@@ -14,8 +14,7 @@ import numpy as np
 
 from sparing.problem.evaluation_codec import OUTCOME_FIELDS, OutcomeField
 from sparing.problem.evaluations import Evaluation, Outcome
-from sparing.results.files.named_arrays import NamedArrays
-from sparing.results.files.tables import read_rows, write_rows
+from sparing.results.files.named_arrays import NamedArrays, write_rows
 from sparing.store.archive import Arrays, Metadata
 from sparing.store.dataclass_json import enum_from_json
 from sparing.store.json_members import MalformedError, Members, require
@@ -53,7 +52,7 @@ def read_evaluations(
         for field in OUTCOME_FIELDS
         if not field.is_number and (field.name in cells or not field.has_default)
     }
-    outcomes = read_rows(Outcome, arrays, "evaluations", n, lists)
+    outcomes = arrays.rows(Outcome, "evaluations", n, lists)
     rules = Members(cells).texts("rule", n) if "rule" in cells else [""] * n
     indices = arrays.integers("evaluations.index", n)
     require(indices == list(range(n)), "evaluations are not in order")

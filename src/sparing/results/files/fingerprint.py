@@ -38,12 +38,11 @@ def fingerprint(
         }
         for i, name in enumerate(problem.names)
     }
-    points = [] if starting_points is None else starting_points.tolist()
     return {
         "names": list(problem.names),
         "parameters": parameters,
         "prior": prior_description(problem),
         "settings": settings_that_count(settings),
-        "starting_points": points,
+        "starting_points": [] if starting_points is None else starting_points.tolist(),
         "tag": tag,
     }

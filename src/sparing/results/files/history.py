@@ -11,12 +11,12 @@ history.seconds                    all timings, row after row; their names are i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from sparing.results.files.named_arrays import NamedArrays
+from sparing.results.files.named_arrays import NamedArrays, write_rows
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
-from sparing.results.files.tables import read_rows, write_rows
 from sparing.store.archive import Arrays, Metadata
 from sparing.store.json_members import Members, require
 from sparing.vbmc.evidence import Evidence
@@ -50,27 +50,22 @@ def read_history(
     names = members.values("timings")
     n = len(names)
     has_features = arrays.booleans("history.has_features", n)
-    features = iter(read_rows(Reliability, arrays, "history.features", sum(has_features), {}))
+    features = iter(arrays.rows(Reliability, "history.features", sum(has_features), {}))
     others = {
         "features": [next(features) if present else None for present in has_features],
-        "evidence": read_rows(Evidence, arrays, "history.evidence", n, {}),
+        "evidence": arrays.rows(Evidence, "history.evidence", n, {}),
         "posterior": posteriors.posteriors("history", n),
     }
-    rows = read_rows(Iteration, arrays, "history", n, others)
+    rows = arrays.rows(Iteration, "history", n, others)
     numbers = [info.iteration for info in rows]
     require(numbers == list(range(1, n + 1)), "the iterations are not numbered in order")
     return tuple(rows), _read_timings(arrays, names)
 
 
-def _read_timings(arrays: NamedArrays, names: list[object]) -> list[Mapping[str, float]]:
+def _read_timings(arrays: NamedArrays, names: list[Any]) -> list[Mapping[str, float]]:
+    fits = all(isinstance(row, list) and all(isinstance(n, str) for n in row) for row in names)
+    require(fits, "'timings' is not a list of lists of names")
     seconds = arrays.floats("history.seconds", None).tolist()
-    timings: list[Mapping[str, float]] = []
-    start = 0
-    for row in names:
-        fits = isinstance(row, list) and all(isinstance(name, str) for name in row)
-        require(fits, "'timings' is not a list of lists of names")
-        assert isinstance(row, list)
-        timings.append(dict(zip(row, seconds[start : start + len(row)], strict=False)))
-        start += len(row)
-    require(start == len(seconds), "there are more or fewer timings than names")
-    return timings
+    require(len(seconds) == sum(map(len, names)), "there are more or fewer timings than names")
+    remaining = iter(seconds)
+    return [{name: next(remaining) for name in row} for row in names]

@@ -43,11 +43,10 @@ class Table(Generic[T]):
 
     def row(self, item: T) -> int:
         """The item's row, a new one when it has not been seen."""
-        key = self._key(item)
-        if key not in self._rows:
-            self._rows[key] = len(self.items)
+        row = self._rows.setdefault(self._key(item), len(self.items))
+        if row == len(self.items):
             self.items.append(item)
-        return self._rows[key]
+        return row
 
 
 class PosteriorWriter:
@@ -119,12 +118,12 @@ def _read_mixtures(arrays: NamedArrays, dimension: int) -> list[GaussianMixture]
     scales = arrays.floats("mixtures.scales", total)
     lengths = arrays.floats("mixtures.lengths", len(counts), dimension)
     require(all(k > 0 for k in counts) and sum(counts) == total, "mixtures have wrong sizes")
-    mixtures, start = [], 0
-    for k, length in zip(counts, lengths, strict=True):
-        rows = slice(start, start + k)
-        mixtures.append(_exact_mixture(weights[rows], means[rows], scales[rows], length))
-        start += k
-    return mixtures
+    ends = np.cumsum(counts)
+    rows = [slice(end - k, end) for k, end in zip(counts, ends, strict=True)]
+    return [
+        _exact_mixture(weights[own], means[own], scales[own], length)
+        for own, length in zip(rows, lengths, strict=True)
+    ]
 
 
 def _exact_mixture(weights: Array, means: Array, scales: Array, lengths: Array) -> GaussianMixture:
@@ -164,16 +163,12 @@ def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[Para
     column_major = arrays.booleans("transforms.column_major", n)
     finite = all(np.isfinite(a).all() for a in (matrices, inverses, centres, log_determinants))
     require(finite, "a whitening is not finite")
-    remaining = iter(range(n))
-    transforms = []
-    for is_whitened, number in zip(whitened, numbers, strict=True):
-        if not is_whitened:
-            transforms.append(base)
-            continue
-        i = next(remaining)
-        matrix = np.array(matrices[i], order="F" if column_major[i] else "C")
-        whitening = Whitening(
-            matrix, inverses[i].copy(), centres[i].copy(), float(log_determinants[i])
-        )
-        transforms.append(replace(base, whitening=whitening, number=number))
-    return transforms
+    columns = (matrices, inverses, centres, log_determinants.tolist(), column_major)
+    whitenings = (
+        Whitening(np.array(m, order="F" if by_column else "C"), inverse.copy(), centre.copy(), log)
+        for m, inverse, centre, log, by_column in zip(*columns, strict=True)
+    )
+    return [
+        replace(base, whitening=next(whitenings), number=number) if is_whitened else base
+        for is_whitened, number in zip(whitened, numbers, strict=True)
+    ]

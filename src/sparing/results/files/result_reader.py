@@ -109,12 +109,10 @@ def _read_warnings(members: Members, *, topics_are_known: bool) -> tuple[str, ..
         return tuple(texts)
     topics = members.values("warning_topics")
     require(len(topics) == len(texts), "there are more or fewer warnings than topics of them")
-    return tuple(
-        text
-        if topic is None
-        else WarningText(enum_from_json(topic, WarningTopic, "warning_topics"), text)
-        for topic, text in zip(topics, texts, strict=True)
-    )
+    for i, topic in enumerate(topics):
+        if topic is not None:
+            texts[i] = WarningText(enum_from_json(topic, WarningTopic, "warning_topics"), texts[i])
+    return tuple(texts)
 
 
 def _read_coordinates(

@@ -9,10 +9,11 @@ from pathlib import Path
 from sparing.errors import StoreFullError
 from sparing.numerics.json_numbers import encode_number
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
-from sparing.problem.warning_text import WarningTopic, topic_of
+from sparing.problem.warning_text import topic_of
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
 from sparing.results.files.posteriors import PosteriorWriter
+from sparing.results.files.settings_json import settings_to_json
 from sparing.results.files.stored_problem import write_problem
 from sparing.results.files.surrogates import write_surrogate
 from sparing.store.archive import Arrays, Metadata, pack
@@ -69,10 +70,12 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
         "elbo_sd": encode_number(result.elbo_sd),
         "evidence": dataclass_to_json(result.evidence),
         "warnings": list(result.warnings),
-        "warning_topics": [_name(topic_of(warning)) for warning in result.warnings],
+        "warning_topics": [topic and topic.name for topic in map(topic_of, result.warnings)],
         "problem": problem,
-        "coordinates": [_coordinate_to_json(g) for g in transform.coordinates],
-        "settings": dataclass_to_json(result.settings),
+        "coordinates": [
+            {"kind": coordinate_kind(g), **dataclass_to_json(g)} for g in transform.coordinates
+        ],
+        "settings": settings_to_json(result.settings),
         "history": history,
         "evaluations": evaluations,
         "surrogate": surrogate,
@@ -80,15 +83,6 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
     return arrays, metadata
 
 
-def _name(topic: WarningTopic | None) -> str | None:
-    return None if topic is None else topic.name
-
-
 def coordinate_kind(coordinate: Coordinate) -> str:
     """The name under which files know the map of one parameter."""
-    (kind,) = [kind for kind, owner in COORDINATES.items() if type(coordinate) is owner]
-    return kind
-
-
-def _coordinate_to_json(coordinate: Coordinate) -> Metadata:
-    return {"kind": coordinate_kind(coordinate), **dataclass_to_json(coordinate)}
+    return next(kind for kind, owner in COORDINATES.items() if type(coordinate) is owner)

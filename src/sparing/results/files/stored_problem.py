@@ -27,7 +27,7 @@ class StoredLogDensity:
 
     name: str
 
-    def __call__(self, x: Array) -> NoReturn:  # noqa: ARG002
+    def __call__(self, x: Array) -> NoReturn:
         """Say why there is no value."""
         raise TargetError(
             f"this problem was loaded from a file without its log density ({self.name}): build the "
@@ -43,7 +43,7 @@ class StoredPrior(Prior):
     lower: Array
     upper: Array
 
-    def log_density(self, x: Array) -> NoReturn:  # noqa: ARG002
+    def log_density(self, x: Array) -> NoReturn:
         """Say why there is no value."""
         raise TargetError(
             "this problem was loaded from a file without its prior and log density: build the "

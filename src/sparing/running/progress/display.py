@@ -47,7 +47,7 @@ class Display:
         self._progress = progress
         self._refresh = refresh
 
-    def part(self, name: str, progress: Progress) -> Display:  # noqa: ARG002 (nothing is shown)
+    def part(self, name: str, progress: Progress) -> Display:  # nothing is shown
         """The display of one of several runs."""
         return Display(progress)
 

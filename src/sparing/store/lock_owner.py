@@ -8,7 +8,7 @@ import secrets
 import socket
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -36,10 +36,6 @@ class LockOwner:
         """For messages: host, process and time."""
         since = datetime.fromtimestamp(self.since).astimezone().isoformat(" ", "seconds")
         return f"process {self.pid} on {self.host} since {since} ({self.command})"
-
-    def refreshed(self) -> LockOwner:
-        """The same owner, alive now."""
-        return replace(self, heartbeat=time.time())
 
     def encoded(self) -> bytes:
         """The text of the lock file."""

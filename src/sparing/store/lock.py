@@ -10,16 +10,18 @@ compared, so the hosts' clocks need not agree.
 from __future__ import annotations
 
 import contextlib
+import enum
 import errno
 import os
 import threading
 import time
 from collections.abc import Generator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparing.errors import StoreError, StoreLockedError
 from sparing.store import files
-from sparing.store.lock.owner import (
+from sparing.store.lock_owner import (
     TEXT_LENGTH,
     LockOwner,
     decode_owner,
@@ -28,6 +30,7 @@ from sparing.store.lock.owner import (
     this_process,
 )
 
+LOCK = "lock"
 HEARTBEAT_SECONDS = 10.0
 WATCH_SECONDS = 60.0  # six heartbeats that never came: the owner on another host is dead
 UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
@@ -86,7 +89,7 @@ class RunLock:
         if locked is False:
             raise self._refusal(text)
         owner = decode_owner(text)
-        if not text.strip(b"\0 \n"):  # new, or released by its last owner
+        if _is_free(text):
             pass
         elif owner is not None and is_on_this_host(owner):
             if locked is None and is_running(owner):
@@ -154,7 +157,7 @@ class RunLock:
             try:
                 self.verify()
                 with self._text_in_use:
-                    _overwrite(self._descriptor, self._owner.refreshed())
+                    _overwrite(self._descriptor, replace(self._owner, heartbeat=time.time()))
             except StoreError:
                 return  # the next append reports it
             except OSError:
@@ -181,6 +184,49 @@ class RunLock:
 
 def _overwrite(descriptor: int, owner: LockOwner) -> None:
     os.lseek(descriptor, 0, os.SEEK_SET)
-    if os.write(descriptor, owner.encoded()) < TEXT_LENGTH:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    files.write_all(descriptor, owner.encoded())
     os.fsync(descriptor)
+
+
+class Holder(enum.Enum):
+    """Whether somebody writes to a run directory."""
+
+    NOBODY = "nobody"
+    ALIVE = "a live process"
+    DEAD = "a dead process"
+    UNKNOWN = "unknown"  # the file is being written, or is damaged
+
+
+@dataclass(frozen=True)
+class LockState:
+    """The holder of the lock and a sentence about it."""
+
+    holder: Holder
+    text: str
+
+
+def lock_state(directory: Path) -> LockState:
+    """Who holds the directory, seen from outside: nothing is locked, written or waited for.
+
+    An owner on another host lives while its heartbeat is fresh.
+    """
+    content = files.read_regular_file(directory / LOCK) or b""
+    if _is_free(content):
+        return LockState(Holder.NOBODY, "free")
+    owner = decode_owner(content)
+    if owner is None:
+        return LockState(Holder.UNKNOWN, "its text cannot be read: somebody is just taking it")
+    if is_on_this_host(owner):
+        alive, who = is_running(owner), owner.described()
+    else:
+        silence = time.time() - owner.heartbeat
+        alive = silence < WATCH_SECONDS
+        who = f"{owner.described()}, last sign of life {silence:.0f} s ago"
+    if alive:
+        return LockState(Holder.ALIVE, f"in use by {who}")
+    return LockState(Holder.DEAD, f"left by a dead {who}; the next run takes it over")
+
+
+def _is_free(text: bytes) -> bool:
+    """Whether the lock is new, or was released by its last owner."""
+    return not text.strip(b"\0 \n")

@@ -1,1 +1,0 @@
-"""Who may write to a run directory."""
