@@ -31,7 +31,7 @@ from sparing.running.stored_run import (
 )
 from sparing.store import RunDirectory, Spool
 from sparing.store.files import read_regular_file
-from sparing.store.journal import Scan, scan
+from sparing.store.journal import Scan, digests, scan
 from sparing.store.lock import Holder, lock_state
 from sparing.store.run_directory import JOURNAL, PROBLEM, SNAPSHOTS, SPOOL
 from sparing.store.run_group import read_group
@@ -194,8 +194,7 @@ def _inspect_spool(directory: Path, events: Sequence[Event]) -> Iterator[Remark]
 
 
 def _inspect_snapshots(directory: Path, found: Scan, store: RunDirectory | None) -> Remark:
-    digests = [0, *(entry.digest for entry in found.entries)]
-    snapshot, warnings = latest_snapshot(directory / SNAPSHOTS, digests)
+    snapshot, warnings = latest_snapshot(directory / SNAPSHOTS, digests(found.entries))
     if warnings:
         return Remark(SNAPSHOTS, Finding.NOTE, f"{'; '.join(warnings)} (only a cache)")
     if snapshot is None:
