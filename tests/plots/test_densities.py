@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from sparing.plots.densities import axis_grid, sample_density, sample_pair_density
 
 from sparing.plots import region_levels
+from sparing.plots.corner import sample_density, sample_pair_density
+from sparing.plots.style import axis_grid
 
 
 def test_densities_of_samples():
