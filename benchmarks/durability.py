@@ -31,7 +31,7 @@ from sparing.errors import StoreError, StoreFullError, StoreLockedError
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
 from sparing.store import RunDirectory, write_spooled_outcome
 from sparing.store.journal import encode_line
-from sparing.testing.store import append_events, assert_same_events
+from sparing.testing.store import assert_same_events
 
 FINGERPRINT = {"problem": "durability", "lower": [-np.inf, 0.0]}
 JOURNAL = "evaluations.jsonl"
@@ -64,7 +64,7 @@ def work(path: Path, count: int, acknowledge: Callable[[], None]) -> None:
         for event in events(count)[done:]:
             if not isinstance(event, Proposal):
                 write_spooled_outcome(f"{path}/spool", event.index, {"value": event.value})
-            append_events(store, [event])
+            store.append(event)
             acknowledge()
             if not isinstance(event, Proposal):
                 store.spool.remove(event.index)
@@ -250,7 +250,7 @@ def _fill_and_resume(disk: Path, rounds: int) -> list[str]:
             for attempt in range(2):  # the second time in the same, still open store
                 try:
                     while True:
-                        append_events(store, [wanted[done]])
+                        store.append(wanted[done])
                         done += 1
                 except StoreFullError as error:
                     message = str(error)
@@ -275,7 +275,7 @@ def campaign_appends(root: Path, options: argparse.Namespace) -> int:
         times = []
         for event in made:
             started = time.perf_counter()
-            append_events(store, [event])
+            store.append(event)
             times.append(time.perf_counter() - started)
     for length in lengths:
         near = np.array(times[length : length + 200])

@@ -26,7 +26,7 @@ from benchmarks.quadrature.mixture_fit import FittedMixture, fit_mixture
 from benchmarks.quadrature.parallel_slice_sampling import sample_ensemble
 from benchmarks.quadrature.process import ScalePrior
 from benchmarks.quadrature.search import Box, Criterion, maximise
-from sparing.acquisition.criteria import log_regularisation
+from sparing.acquisition.rules import log_regularisation
 from sparing.surrogate.gaussian_process import GaussianProcess
 
 # A log density to which the process is the correction, (m, D) -> (m,); zero for BAPE.

@@ -12,6 +12,8 @@ from sparing.acquisition.rules import (
     TemperedSampling,
     UncertaintySampling,
     VarianceReduction,
+    log_positive,
+    log_regularisation,
     some_samples,
     widened_draws,
 )
@@ -189,3 +191,19 @@ def test_widened_draws_are_stretched_about_the_mean():
     plain = widened_draws(MIXTURE, 50, 1.0, np.random.default_rng(9))
     wide = widened_draws(MIXTURE, 50, 2.5, np.random.default_rng(9))
     np.testing.assert_allclose(wide - MIXTURE.mean, 2.5 * (plain - MIXTURE.mean))
+
+
+def test_regularisation_is_eq_s22():
+    variance = np.array([1e-6, 5e-5, 1e-4, 1.0])
+    factor = np.exp(log_regularisation(variance, 1e-4))
+    np.testing.assert_allclose(factor, [np.exp(-99.0), np.exp(-1.0), 1.0, 1.0])
+
+
+def test_zero_variance_gives_a_finite_or_minus_infinite_value_and_no_warning():
+    value = log_regularisation(np.array([0.0]), 1e-4)
+    assert value[0] < -1e100
+
+
+def test_zero_has_a_logarithm_without_a_warning():
+    np.testing.assert_array_equal(log_positive(np.array([1.0, np.e])), [0.0, 1.0])
+    assert -1e3 < log_positive(np.array([0.0]))[0] < -700.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparing.problem.evaluations import Proposal
 from sparing.store import RunDirectory
-from sparing.testing.store import append_events, example_events
+from sparing.testing.store import example_events
 
 FINGERPRINT = {"names": ["a", "b"], "bounds": {"lower": [-np.inf, 0.0], "upper": [np.inf, 1.0]}}
 ROOT = Path(__file__).parent.parent.parent
@@ -31,7 +31,8 @@ def filled(path):
     """A closed run directory with every kind of event; returns the events and the journal."""
     events = example_events()
     with opened(path, seed=5) as store:
-        append_events(store, events)
+        for event in events:
+            store.append(event)
     return events, (path / JOURNAL).read_bytes()
 
 

@@ -13,7 +13,7 @@ from sparing.problem.warning_text import WarningTopic
 from sparing.store import RunDirectory
 from sparing.store.checked_json import encode
 from sparing.store.journal import scan
-from sparing.testing.store import append_events, assert_same_events
+from sparing.testing.store import assert_same_events
 
 
 def test_a_line_is_json_with_the_checksum_of_what_precedes_it(tmp_path):
@@ -68,7 +68,8 @@ def test_truncation_at_every_byte_of_the_last_three_lines(tmp_path, monkeypatch)
                 assert store.torn_tail.read_bytes() == content[length - kept_aside : length]
                 assert any(store.torn_tail.name in warning for warning in store.warnings)
                 store.torn_tail.unlink()
-            append_events(store, events[complete:])
+            for event in events[complete:]:
+                store.append(event)
         assert journal.read_bytes() == content
 
 

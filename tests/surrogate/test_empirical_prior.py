@@ -12,6 +12,7 @@ from sparing.surrogate.empirical_prior import (
     PeakAnywhere,
     PeakNearBest,
 )
+from sparing.surrogate.hyperparameters import DEGREES_OF_FREEDOM
 from sparing.surrogate.layout import Layout
 from sparing.surrogate.training_set import TrainingSet
 
@@ -44,7 +45,7 @@ def test_paper_preset_is_table_s1():
     assert np.isinf(prior.scale[layout.log_output_scale])
     assert np.isinf(prior.scale[layout.mean_location]).all()
     assert np.isinf(prior.scale[layout.log_mean_scales]).all()
-    assert prior.degrees_of_freedom == 3.0
+    assert DEGREES_OF_FREEDOM == 3.0
 
 
 def test_a_heavy_outlier_widens_the_length_scale_prior():

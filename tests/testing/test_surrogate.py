@@ -156,7 +156,7 @@ class Writing(GaussianProcess):
 class Retuning(GaussianProcess):
     def append(self, x, y, noise_variance=0.0):
         found = super().append(x, y, noise_variance)
-        return replace(found, hyperparameters=found.hyperparameters + 1e-9)
+        return replace(found, parameters=found.parameters + 1e-9)
 
 
 class Integer(GaussianProcess):

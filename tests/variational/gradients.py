@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.kernels.expected_log_joint import expected_log_joint_and_gradient
-from sparing.kernels.mixture import entropy_and_gradient, entropy_lower_bound_and_gradient
+from sparing.kernels.mixture import entropy_and_gradient, entropy_lower_bound
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
 from sparing.variational.mixture import GaussianMixture
@@ -62,18 +62,6 @@ def entropy_monte_carlo_gradient(
     return float(value), MixtureGradient.from_kernel(mixture, parts)
 
 
-def entropy_lower_bound(mixture: GaussianMixture) -> float:
-    """-Σ_k w_k log Σ_l w_l N(μ_l; μ_k, (σ_l² + σ_k²) Σ) ≤ H[q], by Jensen's inequality."""
-    return entropy_lower_bound_gradient(mixture)[0]
-
-
-def entropy_lower_bound_gradient(mixture: GaussianMixture) -> tuple[float, MixtureGradient]:
-    """The lower bound and its gradient."""
-    parts = empty_gradient(mixture)
-    value = entropy_lower_bound_and_gradient(*mixture.arrays, *parts)
-    return float(value), MixtureGradient.from_kernel(mixture, parts)
-
-
 def expected_log_joint_gradient(
     mixture: GaussianMixture, surrogate: Surrogate
 ) -> tuple[float, MixtureGradient]:
@@ -87,4 +75,4 @@ def lower_bound(objective: Objective, mixture: GaussianMixture) -> float:
     """F with the lower bound of the entropy, from its parts."""
     integrals = objective.expansion.integrals(mixture.means, mixture.scales, mixture.lengths)
     joint = float(integrals.mean(axis=0) @ mixture.weights)
-    return joint + entropy_lower_bound(mixture) - objective.penalty(mixture)
+    return joint + entropy_lower_bound(*mixture.arrays) - objective.penalty(mixture)

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from tests.variational.support import gaussian_gp, random_gp, random_mixture
 
+from sparing.kernels.variational import (
+    STOPPED_AT_LIMIT,
+    STOPPED_BY_PARAMETERS,
+    STOPPED_BY_VALUE,
+    STOPPED_NOT_FINITE,
+)
 from sparing.variational.adam import (
     Adam,
-    AscentEnd,
     IndependentDraws,
     MirroredDraws,
     StepsInBoxWidths,
@@ -50,14 +55,14 @@ def test_the_ascent_finds_the_one_normal_there_is(strategy):
     np.testing.assert_allclose(found.means[0], mean, atol=0.02)
     np.testing.assert_allclose(found.scales[0] * found.lengths, sd, rtol=0.05)
     assert 0 < n_steps <= strategy.max_steps(1)
-    assert end in (AscentEnd.VALUE_SETTLED, AscentEnd.PARAMETERS_SETTLED)
+    assert end in (STOPPED_BY_VALUE, STOPPED_BY_PARAMETERS)
 
 
 def test_it_says_when_the_steps_ran_out():
     gp, start = random_gp(20, 2, 2, 6), random_mixture(3, 2, 7)
     hasty = Adam(max_steps_base=25, max_steps_per_component=0)
     _, n_steps, end = ascend(hasty, Objective.create(gp, SoftPenalties()), start)
-    assert (n_steps, end) == (25, AscentEnd.STEP_LIMIT)
+    assert (n_steps, end) == (25, STOPPED_AT_LIMIT)
 
 
 def test_while_searching_the_weights_are_left_alone_and_steps_are_large():
@@ -90,5 +95,5 @@ def test_a_surrogate_that_is_not_a_number_leaves_the_start():
     objective.expansion.coefficients[0, 0] = np.nan
     start = random_mixture(3, 2, 6)
     found, n_steps, end = ascend(Adam(), objective, start)
-    assert (n_steps, end) == (0, AscentEnd.NOT_FINITE)
+    assert (n_steps, end) == (0, STOPPED_NOT_FINITE)
     np.testing.assert_allclose(found.means, start.means, rtol=1e-12)

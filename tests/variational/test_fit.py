@@ -17,9 +17,8 @@ from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.fit import fit
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import Objective
-from sparing.variational.ranking import RankByLowerBound
 from sparing.variational.settings import VariationalSettings
-from sparing.variational.starts import Starts
+from sparing.variational.starts import RankByLowerBound, Starts
 
 DEFAULT, PAPER = VariationalSettings(), VariationalSettings.paper()
 

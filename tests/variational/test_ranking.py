@@ -5,8 +5,7 @@ from tests.variational.gradients import lower_bound
 from tests.variational.support import random_gp, random_mixture
 
 from sparing.variational.objective import Objective, SoftPenalties
-from sparing.variational.ranking import RankByLowerBound, RankByMonteCarlo
-from sparing.variational.starts import candidate_mixtures
+from sparing.variational.starts import RankByLowerBound, RankByMonteCarlo, candidate_mixtures
 
 
 def some_candidates():

@@ -295,17 +295,12 @@ def test_one_hyperparameter_sample_has_no_spread():
     assert judge(state(), solution(EXACT, n_samples=1)).hyperparameter_variance == 0.0
 
 
-def complete(before, found=None, settings=SETTINGS, entries=None, **changes):
+def complete(before, found=None, settings=SETTINGS, entries=None, *, whitening_tried=False):
     entries = design() if entries is None else entries
-    options = {"whitening_tried": False, "n_evaluations": len(entries)} | changes
+    found = solution() if found is None else found
+    row = judged(before, found, entries, len(entries), NAMES, settings, STREAMS)
     return complete_iteration(
-        before,
-        solution() if found is None else found,
-        evaluations=entries,
-        names=NAMES,
-        settings=settings,
-        streams=STREAMS,
-        **options,
+        before, found, row, entries, settings, whitening_tried=whitening_tried
     )
 
 

@@ -73,7 +73,7 @@ def test_the_paper_does_not_test_the_error():
 def test_hyperparameter_samples_are_drawn_from_those_there_are():
     """Two samples, of which one is far more uncertain: the estimate lies between theirs."""
     one = surrogate(5)
-    psi = np.vstack([one.hyperparameters, one.hyperparameters + np.array([0, 1.0, 0, 0, 0, 0])])
+    psi = np.vstack([one.parameters, one.parameters + np.array([0, 1.0, 0, 0, 0, 0])])
     both = condition(one.training, psi)
     strategy = ExpectedError(n_functions=400)
 

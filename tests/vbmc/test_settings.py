@@ -23,7 +23,7 @@ from sparing.surrogate.training_data import MeasuredValues
 from sparing.variational.adam import IndependentDraws, StepsInBoxWidths
 from sparing.variational.components import Growth
 from sparing.variational.objective import NoPenalties
-from sparing.variational.ranking import RankByMonteCarlo
+from sparing.variational.starts import RankByMonteCarlo
 from sparing.variational.whitening import Unwhitened
 from sparing.vbmc import final, warm_up
 from sparing.vbmc.answer import BestBound, LastFit

@@ -10,7 +10,6 @@ from sparing.vbmc.stopping import (
     elcbo_slope,
     is_improving,
     is_stable,
-    reliability,
 )
 
 SETTINGS = Stopping.paper()
@@ -19,7 +18,7 @@ BAD = Reliability(5.0, 0.1, 0.1)
 
 
 def test_features_are_the_ratios_of_s2_4():
-    features = reliability(-3.0, -3.2, 0.05, 0.03, 4, SETTINGS)
+    features = Reliability.of(-0.2, 0.05, 0.03, 4, SETTINGS)
     assert features.change_of_elbo == pytest.approx(0.2 / 0.1)
     assert features.uncertainty_of_elbo == pytest.approx(0.05 / 0.1)
     assert features.change_of_posterior == pytest.approx(0.03 / (0.01 * 2.0))

@@ -28,7 +28,7 @@ class Recorded(Collapsed):
 
     def train(self, training, n_samples, generator, previous=None):
         self.asked.append((training.n_points, n_samples, previous))
-        return condition(training, surrogate().hyperparameters)
+        return condition(training, surrogate().parameters)
 
 
 def train(before, evaluations=None, transform=TRANSFORM, schedule=SCHEDULE):

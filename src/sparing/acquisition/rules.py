@@ -7,6 +7,8 @@ where the posterior is (`vbmc/held_out.py`). `sparing.testing.rules` checks an i
     q       current posterior, working coordinates           D   dimension
     f, V    mean and variance of the surrogate (Eq. 10)      C   its covariance
     u       a point in working coordinates, (D,)
+
+Acquisition functions a(x) are in log space, up to a constant: only their order matters.
 """
 
 from __future__ import annotations
@@ -19,12 +21,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from sparing.acquisition.cma_es import CmaEs
-from sparing.acquisition.criteria import (
-    log_positive,
-    log_prospective,
-    log_regularisation,
-    log_uncertainty,
-)
 from sparing.acquisition.search import Criterion, ShrinkingClouds, search_box
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
@@ -81,53 +77,50 @@ class SearchedRule(ABC):
 
 
 @dataclass(frozen=True)
-class UncertaintySampling(SearchedRule):
+class PointwiseRule(SearchedRule):
+    """A rule whose acquisition function depends on q, f and V at the candidate alone."""
+
+    @abstractmethod
+    def log_acquisition(self, log_q: Array, mean: Array, variance: Array) -> Array:
+        """Log a from log q, f and V, (m,) each: (m,)."""
+
+    def criterion(
+        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+    ) -> Criterion:
+        """Log a."""
+        return lambda candidates: self.log_acquisition(
+            mixture.log_density(candidates), *surrogate.predict(candidates)
+        )
+
+
+@dataclass(frozen=True)
+class UncertaintySampling(PointwiseRule):
     """a_us with the regularisation of Eq. S22: V q^2 (Section 3.3)."""
 
     variance_floor: float = VARIANCE_FLOOR
     name: ClassVar[str] = "uncertainty sampling"
 
-    def criterion(
-        self,
-        surrogate: Surrogate,
-        mixture: GaussianMixture,
-        generator: np.random.Generator,
-    ) -> Criterion:
+    def log_acquisition(self, log_q: Array, mean: Array, variance: Array) -> Array:
         """Log a_us."""
-
-        def log_acquisition(candidates: Array) -> Array:
-            _, variance = surrogate.predict(candidates)
-            value = log_uncertainty(variance, mixture.log_density(candidates))
-            return value + log_regularisation(variance, self.variance_floor)
-
-        return log_acquisition
+        value = log_positive(variance) + 2.0 * log_q
+        return value + log_regularisation(variance, self.variance_floor)
 
 
 @dataclass(frozen=True)
-class ProspectiveSampling(SearchedRule):
+class ProspectiveSampling(PointwiseRule):
     """a_pro with the regularisation of Eq. S22: V q exp(f) (Section 3.3, Eq. 9)."""
 
     variance_floor: float = VARIANCE_FLOOR
     name: ClassVar[str] = "prospective uncertainty sampling"
 
-    def criterion(
-        self,
-        surrogate: Surrogate,
-        mixture: GaussianMixture,
-        generator: np.random.Generator,
-    ) -> Criterion:
+    def log_acquisition(self, log_q: Array, mean: Array, variance: Array) -> Array:
         """Log a_pro."""
-
-        def log_acquisition(candidates: Array) -> Array:
-            mean, variance = surrogate.predict(candidates)
-            value = log_prospective(variance, mixture.log_density(candidates), mean)
-            return value + log_regularisation(variance, self.variance_floor)
-
-        return log_acquisition
+        value = log_positive(variance) + log_q + mean
+        return value + log_regularisation(variance, self.variance_floor)
 
 
 @dataclass(frozen=True)
-class TemperedSampling(SearchedRule):
+class TemperedSampling(PointwiseRule):
     """a_pro with its density flattened, V (q exp(f))^temper: around the bulk, not at its peak.
 
     An upper confidence bound was tried and goes too far out: on heavy tails the surrogate then
@@ -137,19 +130,9 @@ class TemperedSampling(SearchedRule):
     temper: float = 0.25
     name: ClassVar[str] = "tempered prospective uncertainty sampling"
 
-    def criterion(
-        self,
-        surrogate: Surrogate,
-        mixture: GaussianMixture,
-        generator: np.random.Generator,
-    ) -> Criterion:
+    def log_acquisition(self, log_q: Array, mean: Array, variance: Array) -> Array:
         """Log V + temper log(q exp(f))."""
-
-        def log_acquisition(candidates: Array) -> Array:
-            mean, variance = surrogate.predict(candidates)
-            return log_positive(variance) + self.temper * (mixture.log_density(candidates) + mean)
-
-        return log_acquisition
+        return log_positive(variance) + self.temper * (log_q + mean)
 
 
 @dataclass(frozen=True)
@@ -214,3 +197,15 @@ def widened_draws(
     """Draws from q, stretched about its mean by the factor: (n, D)."""
     centre = mixture.mean
     return centre + factor * (mixture.sample(n, generator) - centre)
+
+
+def log_regularisation(variance: Array, variance_floor: float) -> Array:
+    """Log of the factor of Eq. S22: -(V_reg / V - 1) where V < V_reg, else 0."""
+    safe = np.maximum(variance, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        return np.where(variance < variance_floor, 1.0 - variance_floor / safe, 0.0)
+
+
+def log_positive(values: Array) -> Array:
+    """Log of values that rounding may have taken to zero."""
+    return np.log(np.maximum(values, np.finfo(float).tiny))

@@ -211,85 +211,29 @@ def _accumulate_path_gradient(
 
 
 @inline
-def _overlaps(weights, means, scales, lengths, k, terms):
-    """log Σ_l w_l γ_lk without its constant; w_l γ_lk relative to their sum into terms (K,)."""
+def entropy_lower_bound(weights, means, scales, lengths):
+    """H ≥ -Σ_k w_k log Σ_l w_l γ_lk with γ_lk = N(μ_l; μ_k, (σ_l² + σ_k²) Σ) (Jensen)."""
     n_components, n_dimensions = means.shape
-    largest = -np.inf
-    for component in range(n_components):
-        variance = scales[component] ** 2 + scales[k] ** 2
-        distance = 0.0
-        for i in range(n_dimensions):
-            distance += ((means[component, i] - means[k, i]) / lengths[i]) ** 2
-        terms[component] = (
-            np.log(weights[component])
-            - 0.5 * n_dimensions * np.log(variance)
-            - 0.5 * distance / variance
-        )
-        largest = max(largest, terms[component])
-    total = 0.0
-    for component in range(n_components):
-        terms[component] = np.exp(terms[component] - largest)
-        total += terms[component]
-    for component in range(n_components):
-        terms[component] /= total
-    return largest + np.log(total)
-
-
-@kernel
-def entropy_lower_bound_and_gradient(
-    weights,
-    means,
-    scales,
-    lengths,
-    gradient_means,
-    gradient_log_scales,
-    gradient_log_lengths,
-    gradient_weights,
-):
-    """H ≥ -Σ_k w_k log Σ_l w_l γ_lk with γ_lk = N(μ_l; μ_k, (σ_l² + σ_k²) Σ) (Jensen).
-
-    Gradients are overwritten; those of scales and lengths are with respect to their logarithms.
-    """
-    n_components, n_dimensions = means.shape
-    gradient_means[:] = 0.0
-    gradient_log_scales[:] = 0.0
-    gradient_log_lengths[:] = 0.0
-    gradient_weights[:] = 0.0
     constant = -0.5 * n_dimensions * LOG_2_PI - np.sum(np.log(lengths))
-    shares = np.empty(n_components)  # w_l γ_lk / Σ_j w_j γ_jk
+    terms = np.empty(n_components)  # log w_l γ_lk without its constant
     bound = 0.0
     for k in range(n_components):
-        log_overlap = constant + _overlaps(weights, means, scales, lengths, k, shares)
-        bound -= weights[k] * log_overlap
-        gradient_weights[k] -= log_overlap
+        largest = -np.inf
         for component in range(n_components):
-            share = shares[component]
-            gradient_weights[component] -= weights[k] * share / weights[component]
             variance = scales[component] ** 2 + scales[k] ** 2
-            factor = weights[k] * share
-            stretch_sum = 0.0
+            distance = 0.0
             for i in range(n_dimensions):
-                difference = (means[component, i] - means[k, i]) / lengths[i]
-                slope = factor * difference / (variance * lengths[i])
-                gradient_means[component, i] += slope
-                gradient_means[k, i] -= slope
-                stretch = factor * (1.0 - difference * difference / variance)
-                gradient_log_lengths[i] += stretch
-                stretch_sum += stretch
-            gradient_log_scales[component] += stretch_sum * scales[component] ** 2 / variance
-            gradient_log_scales[k] += stretch_sum * scales[k] ** 2 / variance
-    return bound
-
-
-@inline
-def entropy_lower_bound_value(weights, means, scales, lengths):
-    """The same bound without its gradient."""
-    n_components, n_dimensions = means.shape
-    constant = -0.5 * n_dimensions * LOG_2_PI - np.sum(np.log(lengths))
-    shares = np.empty(n_components)
-    bound = 0.0
-    for k in range(n_components):
-        bound -= weights[k] * (constant + _overlaps(weights, means, scales, lengths, k, shares))
+                distance += ((means[component, i] - means[k, i]) / lengths[i]) ** 2
+            terms[component] = (
+                np.log(weights[component])
+                - 0.5 * n_dimensions * np.log(variance)
+                - 0.5 * distance / variance
+            )
+            largest = max(largest, terms[component])
+        total = 0.0
+        for component in range(n_components):
+            total += np.exp(terms[component] - largest)
+        bound -= weights[k] * (constant + (largest + np.log(total)))
     return bound
 
 
@@ -299,4 +243,3 @@ def _warm_up() -> None:
     mixture_log_density(np.zeros((1, 1)), weights, means, scales, lengths)
     gradients = (np.empty((1, 1)), np.empty(1), np.empty(1), np.empty(1))
     entropy_and_gradient(weights, means, scales, lengths, np.zeros(1), 0, 1, 1, *gradients)
-    entropy_lower_bound_and_gradient(weights, means, scales, lengths, *gradients)

@@ -20,7 +20,7 @@ from sparing.kernels.expected_log_joint import (
     component_integrals,
     expected_log_joint_and_gradient,
 )
-from sparing.kernels.mixture import entropy_and_gradient, entropy_lower_bound_value
+from sparing.kernels.mixture import entropy_and_gradient, entropy_lower_bound
 
 LEARNING_FIELDS = (
     "rate_min",
@@ -127,7 +127,7 @@ def score_candidates(phis, n_components, inputs, alpha, hyperparameters, bounds,
     for row in range(phis.shape[0]):
         phi = phis[row]
         _unpack_parameters(phi, weights, means, scales, lengths)
-        value = entropy_lower_bound_value(weights, means, scales, lengths)
+        value = entropy_lower_bound(weights, means, scales, lengths)
         value -= _add_penalty_gradient(phi, weights, means, bounds, penalties, gradient)
         integrals = _component_integrals(means, scales, lengths, inputs, alpha, hyperparameters)
         for k in range(n_components):
@@ -315,33 +315,11 @@ def maximise_objective(
 
 @warm_up
 def _warm_up() -> None:
-    phi, weights, means = np.zeros(4), np.ones(1), np.zeros((1, 1))
-    unpack_parameters(phi, weights, means, np.ones(1), np.ones(1))
-    penalties = np.zeros(len(PENALTY_FIELDS))
-    add_penalty_gradient(phi, weights, means, np.zeros((4, 1)), penalties, np.zeros(4))
-    score_candidates(
-        np.zeros((1, 4)),
-        1,
-        np.zeros((1, 1)),
-        np.zeros((1, 1)),
-        np.zeros((1, 6)),
-        np.zeros((4, 1)),
-        penalties,
-        np.zeros(1),
-    )
-    maximise_objective(
-        np.zeros(4),
-        1,
-        np.zeros((1, 1)),
-        np.zeros((1, 1)),
-        np.zeros((1, 6)),
-        np.zeros(1),
-        np.zeros(1, dtype=np.int64),
-        1,
-        1,
-        np.zeros((4, 1)),
-        np.zeros(len(PENALTY_FIELDS)),
-        np.ones(len(LEARNING_FIELDS)),
-        1,
-        1,
-    )
+    phi, one, square = np.zeros(4), np.ones(1), np.zeros((1, 1))
+    expansion, bounds = (square, square, np.zeros((1, 6))), np.zeros((4, 1))
+    penalties, learning = np.zeros(len(PENALTY_FIELDS)), np.ones(len(LEARNING_FIELDS))
+    first = np.zeros(1, dtype=np.int64)
+    unpack_parameters(phi, np.ones(1), square, one, one)
+    add_penalty_gradient(phi, one, square, bounds, penalties, np.zeros(4))
+    score_candidates(phi[None, :], 1, *expansion, bounds, penalties, one)
+    maximise_objective(phi, 1, *expansion, one, first, 1, 1, bounds, penalties, learning, 1, 1)

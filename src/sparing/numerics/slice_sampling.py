@@ -46,14 +46,6 @@ class SliceBox:
     max_widths: int
 
 
-@dataclass(frozen=True, eq=False)
-class SliceSamples:
-    """Points (n, P) after burn-in and thinning, and the widths (P,) tuned on the way."""
-
-    points: Array
-    widths: Array
-
-
 def slice_sample(
     density: CoordinateDensity,
     start: Array,
@@ -63,8 +55,11 @@ def slice_sample(
     burn_in: int,
     thinning: int,
     generator: np.random.Generator,
-) -> SliceSamples:
-    """n_samples points, thinning sweeps apart, after burn_in sweeps from start."""
+) -> tuple[Array, Array]:
+    """Points (n_samples, P), thinning sweeps apart, after burn_in sweeps from start.
+
+    And the widths (P,) that were tuned on the way.
+    """
     point = np.array(start, dtype=np.float64)
     if not ((point >= box.lower) & (point <= box.upper)).all():
         raise ValueError("slice sampling must start within the bounds")
@@ -83,7 +78,7 @@ def slice_sample(
         for _ in range(thinning):
             log_density = _sweep(density, point, log_density, widths, box, generator)
         points[i] = point
-    return SliceSamples(points, widths)
+    return points, widths
 
 
 def _sweep(

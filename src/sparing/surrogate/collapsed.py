@@ -74,6 +74,7 @@ class CollapsedPosterior:
 
     def __init__(self, training: TrainingSet, prior: HyperparameterPrior) -> None:
         self.layout = Layout(training.dimension)
+        self.n_mean = 2 * training.dimension + 1  # length of p
         self._training = training
         self._centre = training.inputs.mean(axis=0)
         extent = np.ptp(training.inputs, axis=0)
@@ -83,19 +84,10 @@ class CollapsedPosterior:
         spread = max(float(np.ptp(training.values)), 1.0)
         self._prior_rows = np.zeros((self.n_mean, self.n_mean + 1))
         np.fill_diagonal(self._prior_rows, 1.0 / (COEFFICIENT_RANGES * spread))
+        self.n_covariance = self.layout.n_covariance  # length of theta, D + 2
         self.prior = prior.leading(self.n_covariance)
         lower, upper = prior.lower[self.n_covariance :], prior.upper[self.n_covariance :]
         self._frame = (self._centre, self._unit, lower, upper)  # what the kernels of p ask for
-
-    @property
-    def n_covariance(self) -> int:
-        """Length of theta, D + 2."""
-        return self.layout.n_covariance
-
-    @property
-    def n_mean(self) -> int:
-        """Length of p, 2D + 1."""
-        return 2 * self.layout.dimension + 1
 
     def at(self, theta: Array) -> CollapsedValue:
         """The log posterior at theta and the mean function that goes with it."""

@@ -58,12 +58,12 @@ QUERIES_PER_POINT_TO_INVERT = 1.5
 class GaussianProcess:
     """Posterior of the log joint for each of S hyperparameter samples.
 
-    hyperparameters (S, 3D+3); cholesky (S, n, n), lower and C-contiguous; alpha (S, n);
+    parameters: psi, (S, 3D + 3); cholesky (S, n, n), lower and C-contiguous; alpha (S, n);
     jitter (S,): what was added to the diagonal of A to make it positive definite, mostly 0.
     """
 
     training: TrainingSet
-    hyperparameters: Array
+    parameters: Array
     cholesky: Array
     alpha: Array
     jitter: Array
@@ -71,7 +71,7 @@ class GaussianProcess:
     @property
     def n_samples(self) -> int:
         """Number of hyperparameter samples S."""
-        return self.hyperparameters.shape[0]
+        return self.parameters.shape[0]
 
     @property
     def dimension(self) -> int:
@@ -79,25 +79,20 @@ class GaussianProcess:
         return self.training.dimension
 
     @property
-    def parameters(self) -> Array:
-        """The hyperparameters, (S, 3D + 3): `condition` with them gives the process again."""
-        return self.hyperparameters
-
-    @property
     def noise_variance(self) -> float:
         """sigma_obs^2, averaged over hyperparameter samples."""
-        log_noise_sd = self.hyperparameters[:, Layout(self.dimension).log_noise_sd]
+        log_noise_sd = self.parameters[:, Layout(self.dimension).log_noise_sd]
         return float(np.exp(2.0 * log_noise_sd).mean())
 
     @property
     def length_scales(self) -> Array:
         """ell, its geometric mean over hyperparameter samples: (D,)."""
-        return np.exp(self.hyperparameters[:, : self.dimension].mean(axis=0))
+        return np.exp(self.parameters[:, : self.dimension].mean(axis=0))
 
     @property
     def expansion(self) -> KernelExpansion:
         """fbar as a mean function and a sum of kernels."""
-        return KernelExpansion.of(self.training.inputs, self.alpha, self.hyperparameters)
+        return KernelExpansion.of(self.training.inputs, self.alpha, self.parameters)
 
     @cached_property
     def inverse_cholesky(self) -> Array:
@@ -106,17 +101,12 @@ class GaussianProcess:
 
     def subset(self, samples: NDArray[np.integer]) -> GaussianProcess:
         """The process with some of its hyperparameter samples, by their indices."""
-        return GaussianProcess(
-            self.training,
-            self.hyperparameters[samples],
-            self.cholesky[samples],
-            self.alpha[samples],
-            self.jitter[samples],
-        )
+        parts = (self.parameters, self.cholesky, self.alpha, self.jitter)
+        return GaussianProcess(self.training, *(part[samples] for part in parts))
 
     def sample(self, s: int) -> Hyperparameters:
         """Hyperparameters of sample s in natural units."""
-        return Hyperparameters.from_vector(self.hyperparameters[s])
+        return Hyperparameters.from_vector(self.parameters[s])
 
     def predict(self, queries: Array) -> tuple[Array, Array]:
         """Latent mean and variance, marginal over hyperparameter samples, (m,) each (Eq. 10)."""
@@ -227,7 +217,7 @@ class GaussianProcess:
                 cholesky[s, :n, :n] = self.cholesky[s]
                 cholesky[s, n, :n], cholesky[s, n, n] = border
             alpha[s] = _solve_residual(training, sample, cholesky[s])
-        return GaussianProcess(training, self.hyperparameters, cholesky, alpha, jitter)
+        return GaussianProcess(training, self.parameters, cholesky, alpha, jitter)
 
 
 def condition(training: TrainingSet, hyperparameters: Array) -> GaussianProcess:

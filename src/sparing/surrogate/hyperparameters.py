@@ -11,7 +11,7 @@ hard bounds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from sparing.surrogate.training_set import TrainingSet
 
 # Section S2.2: broad Student-t priors with nu = 3 degrees of freedom.
 DEGREES_OF_FREEDOM = 3.0
+# Log of the normalisation of a standard Student-t density.
+LOG_NORMALISATION = (
+    math.lgamma(0.5 * (DEGREES_OF_FREEDOM + 1.0))
+    - math.lgamma(0.5 * DEGREES_OF_FREEDOM)
+    - 0.5 * math.log(math.pi * DEGREES_OF_FREEDOM)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +37,6 @@ class HyperparameterPrior:
     scale: Array
     lower: Array
     upper: Array
-    degrees_of_freedom: float = DEGREES_OF_FREEDOM
 
     def __post_init__(self) -> None:
         shapes = {a.shape for a in (self.location, self.scale, self.lower, self.upper)}
@@ -50,23 +55,20 @@ class HyperparameterPrior:
         informed = np.isfinite(self.scale)
         scale = self.scale[informed]
         t = (psi[informed] - self.location[informed]) / scale
-        nu = self.degrees_of_freedom
-        kernel = -0.5 * (nu + 1.0) * np.log1p(t * t / nu)
-        return float((kernel - np.log(scale)).sum()) + scale.size * _student_constant(nu)
+        kernel = -0.5 * (DEGREES_OF_FREEDOM + 1.0) * np.log1p(t * t / DEGREES_OF_FREEDOM)
+        return float((kernel - np.log(scale)).sum()) + scale.size * LOG_NORMALISATION
 
     def gradient(self, psi: Array) -> Array:
         """Gradient of the log density inside the bounds, (3D + 3,)."""
-        nu = self.degrees_of_freedom
         t = (psi - self.location) / self.scale
-        return -(nu + 1.0) * t / (nu + t * t) / self.scale
+        return -(DEGREES_OF_FREEDOM + 1.0) * t / (DEGREES_OF_FREEDOM + t * t) / self.scale
 
     def coordinate_log_density(self, index: int, value: float) -> float:
         """The part of the log density that depends on one entry, up to a constant."""
         if not self.lower[index] <= value <= self.upper[index]:
             return -math.inf
-        nu = self.degrees_of_freedom
         t = (value - float(self.location[index])) / float(self.scale[index])
-        return -0.5 * (nu + 1.0) * math.log1p(t * t / nu)
+        return -0.5 * (DEGREES_OF_FREEDOM + 1.0) * math.log1p(t * t / DEGREES_OF_FREEDOM)
 
     def clip(self, psi: Array) -> Array:
         """The nearest point within the bounds."""
@@ -74,26 +76,15 @@ class HyperparameterPrior:
 
     def leading(self, count: int) -> HyperparameterPrior:
         """The prior of the first entries alone."""
-        first = slice(count)
-        return HyperparameterPrior(
-            self.location[first],
-            self.scale[first],
-            self.lower[first],
-            self.upper[first],
-            self.degrees_of_freedom,
-        )
+        parts = (self.location, self.scale, self.lower, self.upper)
+        return HyperparameterPrior(*(part[:count] for part in parts))
 
     def shifted(self, offset: float) -> HyperparameterPrior:
         """The prior for values from which offset has been subtracted: only m_0 moves."""
         shift = np.zeros(self.location.size)
         shift[Layout.of(self.location).mean_maximum] = offset
-        return HyperparameterPrior(
-            self.location - shift,
-            self.scale,
-            self.lower - shift,
-            self.upper - shift,
-            self.degrees_of_freedom,
-        )
+        moved = {name: getattr(self, name) - shift for name in ("location", "lower", "upper")}
+        return replace(self, **moved)
 
 
 def high_posterior_density_set(training: TrainingSet, fraction: float) -> tuple[Array, Array]:
@@ -120,8 +111,3 @@ def with_offset(psi: Array, offset: float) -> Array:
     moved = psi.copy()
     moved[..., Layout.of(psi).mean_maximum] += offset
     return moved
-
-
-def _student_constant(nu: float) -> float:
-    """Log of the normalisation of a standard Student-t density."""
-    return math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * nu) - 0.5 * math.log(math.pi * nu)

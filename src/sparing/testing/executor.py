@@ -128,22 +128,22 @@ def _values(executor: Any, folder: str) -> None:
     outcomes = _evaluate(executor, folder, [(0, value) for value in points])
     for value in points:
         outcome = outcomes[value]
-        _require(outcome.status is Status.OK, f"status {outcome.status}: {outcome.message}")
-        _require(outcome.value == -0.5 * value**2, f"{outcome.value} at {value}")
-        _require(outcome.started <= outcome.ended, "it ended before it started")
-        _require(bool(outcome.worker), "the worker is not named")
-    _require(_n_calls(folder) == len(points), "a point was evaluated more than once")
+        assert outcome.status is Status.OK, f"status {outcome.status}: {outcome.message}"
+        assert outcome.value == -0.5 * value**2, f"{outcome.value} at {value}"
+        assert outcome.started <= outcome.ended, "it ended before it started"
+        assert outcome.worker, "the worker is not named"
+    assert _n_calls(folder) == len(points), "a point was evaluated more than once"
 
 
 def _failures(executor: Any, folder: str) -> None:
     """Failures come back as such, once each, and leave the others alone."""
     outcomes = _evaluate(executor, folder, [(1, 1.0), (0, 2.0), (2, 3.0), (0, 4.0)])
-    _require(outcomes[1.0].kind is FailureKind.EXCEPTION, f"raised, but got {outcomes[1.0]}")
-    _require("no value at 1" in outcomes[1.0].message, f"message {outcomes[1.0].message!r}")
-    _require("RuntimeError" in outcomes[1.0].traceback, "the traceback is lost")
-    _require(outcomes[3.0].kind is FailureKind.INVALID_VALUE, f"NaN, but got {outcomes[3.0]}")
-    _require(outcomes[2.0].value == -2.0 and outcomes[4.0].value == -8.0, "wrong values")
-    _require(_n_calls(folder) == 4, "a failing call was repeated")
+    assert outcomes[1.0].kind is FailureKind.EXCEPTION, f"raised, but got {outcomes[1.0]}"
+    assert "no value at 1" in outcomes[1.0].message, f"message {outcomes[1.0].message!r}"
+    assert "RuntimeError" in outcomes[1.0].traceback, "the traceback is lost"
+    assert outcomes[3.0].kind is FailureKind.INVALID_VALUE, f"NaN, but got {outcomes[3.0]}"
+    assert outcomes[2.0].value == -2.0 and outcomes[4.0].value == -8.0, "wrong values"
+    assert _n_calls(folder) == 4, "a failing call was repeated"
 
 
 def _equal_points(executor: Any, folder: str) -> None:
@@ -152,7 +152,7 @@ def _equal_points(executor: Any, folder: str) -> None:
         for identifier in range(3):
             pool.submit(Proposal(identifier, np.array([0.0, 1.5])))
         _gather(pool, 3)
-    _require(_n_calls(folder) == 3, f"3 equal points were evaluated {_n_calls(folder)} times")
+    assert _n_calls(folder) == 3, f"3 equal points were evaluated {_n_calls(folder)} times"
 
 
 def _one_by_one(executor: Any, folder: str) -> None:
@@ -161,9 +161,9 @@ def _one_by_one(executor: Any, folder: str) -> None:
         for identifier in range(3):
             pool.submit(Proposal(identifier, np.array([0.0, float(identifier)])))
             ((proposal, outcome),) = _gather(pool, 1)
-            _require(proposal.identifier == identifier, "an outcome of another point")
-            _require(outcome.value == -0.5 * identifier**2, f"value {outcome.value}")
-        _require(pool.n_in_flight == 0, "something is still in flight")
+            assert proposal.identifier == identifier, "an outcome of another point"
+            assert outcome.value == -0.5 * identifier**2, f"value {outcome.value}"
+        assert pool.n_in_flight == 0, "something is still in flight"
 
 
 def _overlap(executor: Any, folder: str) -> None:
@@ -171,11 +171,9 @@ def _overlap(executor: Any, folder: str) -> None:
     outcomes = _evaluate(executor, folder, [(3, 1.0), (3, 2.0)])
     first, second = outcomes[1.0], outcomes[2.0]
     for outcome in (first, second):
-        _require(outcome.status is Status.OK, f"no companion came: {outcome.message}")
-    _require(
-        max(first.started, second.started) <= min(first.ended, second.ended),
-        "the recorded times do not overlap",
-    )
+        assert outcome.status is Status.OK, f"no companion came: {outcome.message}"
+    overlap = max(first.started, second.started) <= min(first.ended, second.ended)
+    assert overlap, "the recorded times do not overlap"
 
 
 def _any_order(executor: Any, folder: str) -> None:
@@ -186,8 +184,8 @@ def _any_order(executor: Any, folder: str) -> None:
         ((quick, _),) = _gather(pool, 1)
         Path(folder, "released").touch()
         ((slow, outcome),) = _gather(pool, 1)
-    _require((quick.identifier, slow.identifier) == (1, 0), "the order of submission was kept")
-    _require(outcome.status is Status.OK, outcome.message)
+    assert (quick.identifier, slow.identifier) == (1, 0), "the order of submission was kept"
+    assert outcome.status is Status.OK, outcome.message
 
 
 def _killed_worker(executor: Any, folder: str) -> None:
@@ -195,12 +193,12 @@ def _killed_worker(executor: Any, folder: str) -> None:
     points = [(5, 1.0), (3, 2.0), (0, 3.0), (0, 4.0)]
     outcomes = _evaluate(executor, folder, points)
     victim = outcomes[1.0]
-    _require(victim.status is Status.FAILED, f"the killed call has status {victim.status}")
-    _require(victim.kind is FailureKind.WORKER_DIED, f"kind {victim.kind}: {victim.message}")
+    assert victim.status is Status.FAILED, f"the killed call has status {victim.status}"
+    assert victim.kind is FailureKind.WORKER_DIED, f"kind {victim.kind}: {victim.message}"
     for value in (2.0, 3.0, 4.0):
         outcome = outcomes[value]
-        _require(outcome.value == -0.5 * value**2, f"a sibling was lost: {outcome.message}")
-    _require(_n_calls(folder, 1.0) <= 2, "the call that kills was run more than twice")
+        assert outcome.value == -0.5 * value**2, f"a sibling was lost: {outcome.message}"
+    assert _n_calls(folder, 1.0) <= 2, "the call that kills was run more than twice"
 
 
 def _time_limit(executor: Any, folder: str) -> None:
@@ -211,10 +209,10 @@ def _time_limit(executor: Any, folder: str) -> None:
         for identifier in range(n_hanging):
             pool.submit(Proposal(identifier, np.array([4.0, float(identifier)])))
         for _, outcome in _gather(pool, n_hanging):
-            _require(outcome.status is Status.TIMED_OUT, f"hanging, but {outcome.status}")
+            assert outcome.status is Status.TIMED_OUT, f"hanging, but {outcome.status}"
         pool.submit(Proposal(n_hanging, np.array([0.0, 2.0])))
         ((_, outcome),) = _gather(pool, 1)
-        _require(outcome.value == -2.0, f"no value after a timeout: {outcome.message}")
+        assert outcome.value == -2.0, f"no value after a timeout: {outcome.message}"
 
 
 # ---------------------------------------------------------------------- the checks' tools
@@ -239,7 +237,7 @@ def _gather(pool: EvaluationPool, n: int) -> list[tuple[Proposal, Outcome]]:
     deadline = time.monotonic() + 2.0 * PATIENCE
     while len(gathered) < n:
         gathered += pool.wait(timeout=1.0)
-        _require(time.monotonic() < deadline, f"only {len(gathered)} of {n} outcomes came")
+        assert time.monotonic() < deadline, f"only {len(gathered)} of {n} outcomes came"
     return gathered
 
 
@@ -254,8 +252,3 @@ def _wait_until(condition: Callable[[], bool]) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError("what was waited for did not happen")
         time.sleep(0.01)
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise AssertionError(message)

@@ -69,12 +69,6 @@ def example_events() -> tuple[Event, ...]:
     )
 
 
-def append_events(store: Store, events: Sequence[Event]) -> None:
-    """Record events of both kinds."""
-    for event in events:
-        store.append(event)
-
-
 def assert_same_events(found: Sequence[Event], expected: Sequence[Event]) -> None:
     """Compare to the last bit, so that NaN equals itself and -0.0 is not 0.0.
 
@@ -102,7 +96,7 @@ def _check_a_new_store_is_empty(store: Store) -> None:
 def _check_events_come_back_in_order(store: Store) -> None:
     events = example_events()
     for count, event in enumerate(events, start=1):
-        append_events(store, [event])
+        store.append(event)
         assert_same_events(store.events(), events[:count])
 
 
@@ -118,7 +112,7 @@ def _check_events_are_copies(store: Store) -> None:
 def _check_indices_are_consecutive(store: Store) -> None:
     event = Evaluation(1, None, np.zeros(2), Outcome(0.0, Status.OK, 0.0))
     _assert_refused(store, event, "a result whose index leaves a gap")
-    append_events(store, [Proposal(0, np.zeros(2))])
+    store.append(Proposal(0, np.zeros(2)))
     _assert_refused(store, Proposal(1, np.zeros(3)), "an x of another dimension")
     assert len(store.events()) == 1, "a refused event was kept"
 
@@ -154,7 +148,7 @@ def _check_reopening(make_store: MakeStore, reopen: Reopen) -> None:
     events = example_events()
     store = make_store()
     for count in range(len(events)):
-        append_events(store, [events[count]])
+        store.append(events[count])
         seed = store.seed
         store.close()
         store = reopen(store)
@@ -165,7 +159,7 @@ def _check_reopening(make_store: MakeStore, reopen: Reopen) -> None:
 
 def _assert_refused(store: Store, event: Event, what: str) -> None:
     try:
-        append_events(store, [event])
+        store.append(event)
     except StoreError:
         return
     raise AssertionError(f"the store took {what}; it must raise a StoreError")

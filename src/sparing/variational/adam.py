@@ -6,19 +6,12 @@ a random place. Drawing anew at every step would cost as much as the rest of the
 
 from __future__ import annotations
 
-import enum
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.kernels.variational import (
-    STOPPED_AT_LIMIT,
-    STOPPED_BY_PARAMETERS,
-    STOPPED_BY_VALUE,
-    STOPPED_NOT_FINITE,
-    maximise_objective,
-)
+from sparing.kernels.variational import LEARNING_FIELDS, maximise_objective
 from sparing.numerics.arrays import Array
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import Objective
@@ -27,15 +20,6 @@ from sparing.variational.parameterisation import from_parameters, normalised, to
 # The pool holds at least this many draws, and this many times what one step reads.
 MIN_POOL = 1 << 16
 POOL_STEPS = 4
-
-
-class AscentEnd(enum.Enum):
-    """Why an ascent ended."""
-
-    STEP_LIMIT = STOPPED_AT_LIMIT
-    VALUE_SETTLED = STOPPED_BY_VALUE
-    PARAMETERS_SETTLED = STOPPED_BY_PARAMETERS
-    NOT_FINITE = STOPPED_NOT_FINITE
 
 
 @dataclass(frozen=True)
@@ -144,8 +128,10 @@ class Adam:
         *,
         searching: bool,
         generator: np.random.Generator,
-    ) -> tuple[GaussianMixture, int, AscentEnd]:
-        """Optimise from start; returns the mixture, the number of steps and why they ended.
+    ) -> tuple[GaussianMixture, int, int]:
+        """Optimise from start; returns the mixture, the number of steps, and why they ended.
+
+        The latter is one of the kernel's STOPPED_* constants.
 
         While searching, in the warm-up, learning is fast and the weights are left alone.
         """
@@ -156,6 +142,9 @@ class Adam:
         pool = generator.standard_normal(max(MIN_POOL, POOL_STEPS * per_step))
         max_steps = self.max_steps(n_components)
         first = generator.integers(0, pool.size - per_step + 1, size=max_steps, dtype=np.int64)
+        rate_max = self.rate_max_warm_up if searching else self.rate_max
+        constants = {**vars(self), "rate_max": rate_max}
+        learning = np.array([float(constants[name]) for name in LEARNING_FIELDS])
         unit = self.steps.unit(start)
         objective = objective.in_units(unit)
         phi = to_parameters(_scaled(start, 1.0 / unit))
@@ -169,27 +158,12 @@ class Adam:
             n_fresh,
             objective.bounds,
             objective.penalties,
-            self._constants(self.rate_max_warm_up if searching else self.rate_max),
+            learning,
             self.n_batch,
             0 if searching else 1,
         )
         optimised = _scaled(from_parameters(phi, n_components, dimension), unit)
-        return normalised(optimised), int(n_steps), AscentEnd(status)
-
-    def _constants(self, rate_max: float) -> Array:
-        """The constants in the kernel's order, LEARNING_FIELDS."""
-        return np.array(
-            [
-                self.rate_min,
-                rate_max,
-                self.rate_decay,
-                self.momentum,
-                self.second_momentum,
-                self.epsilon,
-                self.value_tolerance,
-                self.parameter_tolerance,
-            ]
-        )
+        return normalised(optimised), int(n_steps), int(status)
 
 
 def _scaled(mixture: GaussianMixture, factor: Array) -> GaussianMixture:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.kernels.variational import add_penalty_gradient, score_candidates
+from sparing.kernels.variational import PENALTY_FIELDS, add_penalty_gradient, score_candidates
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.kernel_expansion import KernelExpansion
@@ -41,8 +41,7 @@ class SoftPenalties:
     @property
     def constants(self) -> Array:
         """In the order of the kernels' PENALTY_FIELDS, (4,)."""
-        stiffness = self.mean_stiffness, self.scale_stiffness
-        return np.array([*stiffness, self.weight_pressure, self.weight_threshold])
+        return np.array([float(getattr(self, name)) for name in PENALTY_FIELDS])
 
     def bounds(self, surrogate: Surrogate) -> Array:
         """Bounds of means and of log sds from the box of the training inputs, (4, D).
@@ -83,7 +82,7 @@ class NoPenalties:
     @property
     def constants(self) -> Array:
         """Zeros, with which the kernels leave the penalties out, (4,)."""
-        return np.zeros(4)
+        return np.zeros(len(PENALTY_FIELDS))
 
     def bounds(self, surrogate: Surrogate) -> Array:
         """None that anybody reads, (4, D)."""
@@ -144,9 +143,6 @@ class Objective:
 
     def penalty(self, mixture: GaussianMixture) -> float:
         """The penalty alone."""
-        phi = to_parameters(mixture)
-        return float(
-            add_penalty_gradient(
-                phi, mixture.weights, mixture.means, self.bounds, self.penalties, np.zeros_like(phi)
-            )
-        )
+        phi, constants = to_parameters(mixture), (self.bounds, self.penalties)
+        gradient = np.zeros_like(phi)
+        return add_penalty_gradient(phi, mixture.weights, mixture.means, *constants, gradient)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from sparing.variational.adam import Adam
 from sparing.variational.components import Growth, Pruning, RestoringGrowth
 from sparing.variational.objective import NoPenalties, SoftPenalties
-from sparing.variational.ranking import RankByLowerBound, RankByMonteCarlo
-from sparing.variational.starts import Starts
+from sparing.variational.starts import RankByLowerBound, RankByMonteCarlo, Starts
 
 
 @dataclass(frozen=True)

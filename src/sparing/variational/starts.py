@@ -1,4 +1,4 @@
-"""Candidate starting points of the fit (Section S1.3.2), and growing the mixture (Section 3.6).
+"""Candidate starting points of the fit, their ranks (Section S1.3.2), and growing (Section 3.6).
 
 Candidates are the current mixture with its components jittered, rescaled and reweighted; new
 components are split off existing ones. Some candidates may move components to training points
@@ -14,6 +14,7 @@ import numpy as np
 from sparing.numerics.arrays import Array
 from sparing.surrogate.training_set import TrainingSet
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.objective import Objective
 from sparing.variational.parameterisation import normalised
 
 # Amplitude of a candidate's jitter, log-uniform: from touching up to starting over. It is in sds
@@ -62,6 +63,27 @@ class Starts:
     def n_candidates(self, n_components: int, *, first: bool) -> int:
         """How many mixtures are compared."""
         return n_components * (self.n_per_component_at_first if first else self.n_per_component)
+
+
+@dataclass(frozen=True)
+class RankByLowerBound:
+    """With Jensen's lower bound of the entropy: free of noise, and cheap."""
+
+    def scores(self, candidates: Candidates, objective: Objective, seed: int) -> Array:
+        """F of each candidate, (C,)."""
+        return objective.lower_bounds(candidates.parameters(), candidates.weights.shape[1])
+
+
+@dataclass(frozen=True)
+class RankByMonteCarlo:
+    """With the entropy by Monte Carlo, as during the optimisation (the paper)."""
+
+    n_samples: int = 100
+
+    def scores(self, candidates: Candidates, objective: Objective, seed: int) -> Array:
+        """F of each candidate, (C,); all of them with the same draws."""
+        mixtures = (candidates.mixture(index) for index in range(len(candidates)))
+        return np.array([objective.value(mixture, self.n_samples, seed) for mixture in mixtures])
 
 
 def candidate_mixtures(

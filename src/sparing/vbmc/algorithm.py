@@ -22,7 +22,7 @@ from sparing.problem.evaluations import Evaluation, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
 from sparing.variational.whitening import carry_over
-from sparing.vbmc.assessment import complete_iteration
+from sparing.vbmc.assessment import complete_iteration, judged
 from sparing.vbmc.fitting import fit_posterior
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Phase, Solution, State
@@ -89,15 +89,10 @@ class Algorithm:
             with stopwatch("whitening"):
                 solution = self.in_best_coordinates(state, solution, candidates, evaluations)
         with stopwatch("assessment"):
+            names, tried = self.names, bool(candidates)
+            row = judged(state, solution, evaluations, n_evaluations, names, settings, streams)
             return complete_iteration(
-                state,
-                solution,
-                evaluations=evaluations,
-                n_evaluations=n_evaluations,
-                whitening_tried=bool(candidates),
-                names=self.names,
-                settings=settings,
-                streams=streams,
+                state, solution, row, evaluations, settings, whitening_tried=tried
             )
 
     def other_coordinates(self, state: State, solution: Solution) -> list[ParameterTransform]:

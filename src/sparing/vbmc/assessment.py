@@ -27,7 +27,7 @@ from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Iteration, Phase, Solution, State
-from sparing.vbmc.stopping import Reliability, is_stable, reliability
+from sparing.vbmc.stopping import Reliability, is_stable
 from sparing.vbmc.training import sampling_brings_little
 from sparing.vbmc.warm_up import TRIM_PER_DIMENSION
 
@@ -35,16 +35,13 @@ from sparing.vbmc.warm_up import TRIM_PER_DIMENSION
 def complete_iteration(
     state: State,
     solution: Solution,
-    *,
+    row: Iteration,
     evaluations: Sequence[Evaluation],
-    n_evaluations: int,
-    whitening_tried: bool,
-    names: tuple[str, ...],
     settings: Settings,
-    streams: RandomStreams,
+    *,
+    whitening_tried: bool,
 ) -> State:
-    """Line 23 of Algorithm 1: judge the new solution and decide what comes next."""
-    row = judged(state, solution, evaluations, n_evaluations, names, settings, streams)
+    """The state after an iteration whose solution was judged (row): what comes next."""
     history = (*state.history, row)
     history = (*state.history, replace(row, stable=may_stop(history, state, settings)))
     arrived = state.searching and has_arrived(history, solution, evaluations, settings)
@@ -222,14 +219,8 @@ def features(
         linear @ old.mixture.mean + offset,
         linear @ old.mixture.covariance @ linear.T,
     )
-    return reliability(
-        elbo=solution.elbo.value,
-        elbo_before=before.elbo,
-        error=evidence.sd,
-        symmetric_kl=kl,
-        dimension=state.transform.dimension,
-        settings=settings.stopping,
-    )
+    gain = solution.elbo.value - before.elbo
+    return Reliability.of(gain, evidence.sd, kl, posterior.dimension, settings.stopping)
 
 
 def _spread(means: Array) -> float:

@@ -89,7 +89,8 @@ class Engine:
         if not self.state.history and identifier < len(self._design):
             return Proposal(identifier, self._design[identifier], INITIAL_DESIGN)
         if self._live_surrogate is None:  # asked beyond the design before it is told
-            return Proposal(identifier, self._another_design_point(identifier), INITIAL_DESIGN)
+            (point,) = self._design_points(self._starting_points[:0], 1, 0, identifier)
+            return Proposal(identifier, point, INITIAL_DESIGN)
         with self._timed("active sampling"):
             surrogate = self._counting_on_pending(self._live_surrogate)
             return self._algorithm.propose(
@@ -120,16 +121,13 @@ class Engine:
 
     def _draw_design(self, extension: int) -> Array:
         size = min(self._algorithm.n_new_points(self.state), self.max_evaluations)
-        generator = self.streams.generator("initial design", extension)
         own = self._starting_points if extension == 0 else self._starting_points[:0]
-        design = self.settings.initial_design
-        points = initial_design(self.state.transform, own, size, design, generator)
-        return points[: self.max_evaluations]
+        return self._design_points(own, size, extension)[: self.max_evaluations]
 
-    def _another_design_point(self, identifier: int) -> Array:
-        generator = self.streams.generator("initial design", 0, identifier)
-        nothing, design = self._starting_points[:0], self.settings.initial_design
-        return initial_design(self.state.transform, nothing, 1, design, generator)[0]
+    def _design_points(self, own: Array, size: int, *counters: int) -> Array:
+        generator = self.streams.generator("initial design", *counters)
+        design = self.settings.initial_design
+        return initial_design(self.state.transform, own, size, design, generator)
 
     # ------------------------------------------------------------------ events
 

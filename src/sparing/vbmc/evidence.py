@@ -108,10 +108,10 @@ def corrected_evidence(draws: WeightedDraws, elbo: Elbo, calibration: Calibratio
     refused, its size.
     """
     estimates = [_importance_estimate(row) for row in draws.log_weights]
-    log_evidence = float(np.mean([item.log_mean for item in estimates]))
+    log_means, sds, sizes, shapes = zip(*estimates, strict=True)
+    log_evidence, pareto_k = float(np.mean(log_means)), float(np.median(shapes))
+    effective, monte_carlo_sd = float(np.mean(sizes)), float(np.mean(sds))
     flat = float(np.mean([_log_mean(row) for row in draws.flat_log_weights]))
-    pareto_k = float(np.median([item.pareto_k for item in estimates]))
-    effective = float(np.mean([item.effective for item in estimates]))
     curvature = log_evidence - flat
     surrogate_sd = float(np.sqrt(calibration.error_inflation)) * elbo.sd
     rest = pareto_k, effective, curvature, calibration.inflation
@@ -125,24 +125,16 @@ def corrected_evidence(draws: WeightedDraws, elbo: Elbo, calibration: Calibratio
         # What the correction would have been is not reliable, but it is the size of the gap.
         sd = float(np.hypot(sd, log_evidence - elbo.value))
         return Evidence(elbo.value, sd, False, *rest)
-    monte_carlo_sd = float(np.mean([item.sd for item in estimates]))
     return Evidence(log_evidence, float(np.hypot(sd, monte_carlo_sd)), True, *rest)
 
 
-@dataclass(frozen=True)
-class _ImportanceEstimate:
-    log_mean: float
-    sd: float  # of log_mean
-    pareto_k: float
-    effective: float
-
-
-def _importance_estimate(log_weights: Array) -> _ImportanceEstimate:
+def _importance_estimate(log_weights: Array) -> tuple[float, float, float, float]:
+    """The log of the mean weight, its sd, the effective number of draws, and k."""
     smoothed, pareto_k = pareto_smooth(log_weights)
     log_mean = _log_mean(smoothed)
     relative = np.exp(smoothed - log_mean)
     sd = float(np.std(relative) / np.sqrt(len(relative)))
-    return _ImportanceEstimate(log_mean, sd, pareto_k, float(len(relative) / np.mean(relative**2)))
+    return log_mean, sd, float(len(relative) / np.mean(relative**2)), pareto_k
 
 
 def _log_mean(log_weights: Array) -> float:

@@ -64,6 +64,15 @@ class Reliability:
     uncertainty_of_elbo: float  # rho_2
     change_of_posterior: float  # rho_3
 
+    @classmethod
+    def of(
+        cls, gain: float, error: float, symmetric_kl: float, dimension: int, settings: Stopping
+    ) -> Reliability:
+        """From changes of the ELBO and of q, and the error of the evidence (the ELBO's sd)."""
+        tolerance_kl = settings.tolerance_kl_factor * np.sqrt(dimension)
+        sd = settings.tolerance_sd
+        return cls(abs(gain) / sd, error / sd, float(symmetric_kl / tolerance_kl))
+
     @property
     def index(self) -> float:
         """rho(t), the mean of the features."""
@@ -73,27 +82,6 @@ class Reliability:
     def features(self) -> tuple[float, float, float]:
         """rho_1, rho_2, rho_3."""
         return self.change_of_elbo, self.uncertainty_of_elbo, self.change_of_posterior
-
-
-def reliability(
-    elbo: float,
-    elbo_before: float,
-    error: float,
-    symmetric_kl: float,
-    dimension: int,
-    settings: Stopping,
-) -> Reliability:
-    """The features of S2.4.1.
-
-    ``error`` is the standard deviation of the evidence (in the paper the ELBO's), ``symmetric_kl``
-    the mean of both directions.
-    """
-    tolerance_kl = settings.tolerance_kl_factor * np.sqrt(dimension)
-    return Reliability(
-        change_of_elbo=abs(elbo - elbo_before) / settings.tolerance_sd,
-        uncertainty_of_elbo=error / settings.tolerance_sd,
-        change_of_posterior=float(symmetric_kl / tolerance_kl),
-    )
 
 
 def is_improving(elcbo: Sequence[float], settings: Stopping) -> bool:

@@ -166,21 +166,20 @@ def sample_posterior(
     start: Array,
     n_samples: int,
     generator: np.random.Generator,
-    widths: Array | None = None,
 ) -> Array:
-    """Slice samples of psi from start, (n_samples, 3D + 3); widths: first guess, (3D + 3,)."""
+    """Slice samples of psi from start, (n_samples, 3D + 3)."""
     offset, training, prior = shifted_to_zero(training, prior)
-    samples = slice_sample(
+    samples, _ = slice_sample(
         HyperparameterPosterior(training, prior),
         prior.clip(with_offset(np.asarray(start, dtype=np.float64), -offset)),
-        _units(prior) if widths is None else widths,
+        _units(prior),
         SliceBox(prior.lower, prior.upper, settings.max_slice_widths),
         n_samples,
         settings.burn_in_sweeps,
         settings.thinning,
         generator,
     )
-    return with_offset(samples.points, offset)
+    return with_offset(samples, offset)
 
 
 def _units(prior: HyperparameterPrior) -> Array:
