@@ -21,7 +21,7 @@ from sparing.surrogate.collapsed_training import Collapsed
 from sparing.surrogate.interface import Surrogate, SurrogateTraining
 from sparing.surrogate.map_then_slice.training import MapThenSlice
 from sparing.surrogate.training_data import CompressedDepths, MeasuredValues
-from sparing.variational.settings import VariationalSettings
+from sparing.variational.fit import VariationalSettings
 from sparing.variational.whitening import Unwhitened, Whitened
 from sparing.vbmc.answer import BestBound, LastFit, RicherFit, SmallestError
 from sparing.vbmc.evidence import ImportanceCorrected, LowerBound

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import sparing.kernels
-from sparing.kernels.compilation import OPTIONS, compile_all, registered
+from sparing.kernels import compilation
 
 for _module in pkgutil.iter_modules(sparing.kernels.__path__):
     importlib.import_module(f"sparing.kernels.{_module.name}")
@@ -64,7 +64,7 @@ def sums_behind_a_check(code):
 
 def compiled_code(function, signature):
     """As kernels are compiled, but here: what comes from the cache has no code to look at."""
-    compiled = numba.njit(**OPTIONS)(function)
+    compiled = numba.njit(**compilation.OPTIONS)(function)
     compiled.compile(signature)
     (code,) = compiled.inspect_llvm().values()
     return code
@@ -97,8 +97,8 @@ def test_the_search_finds_a_sum_that_is_stored_too():
 
 
 def kernels():
-    compile_all()
-    found = registered()
+    compilation.compile_all()
+    found = compilation.kernels
     return [(f"{item.py_func.__module__}.{item.py_func.__name__}", item) for item in found]
 
 

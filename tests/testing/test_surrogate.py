@@ -33,7 +33,7 @@ class Making(Collapsed):
 
 
 def fields_of(gp):
-    names = ("training", "hyperparameters", "cholesky", "alpha", "jitter")
+    names = ("training", "parameters", "cholesky", "alpha", "jitter")
     return {name: getattr(gp, name) for name in names}
 
 

@@ -1,10 +1,9 @@
 import numpy as np
 
 from sparing.surrogate.gaussian_process import TrainingSet, condition
-from sparing.variational.fit import fit
+from sparing.variational.fit import VariationalSettings, fit
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import NoPenalties, SoftPenalties
-from sparing.variational.settings import VariationalSettings
 
 
 def runaway_gp():

@@ -14,10 +14,9 @@ from sparing.surrogate.gaussian_process import TrainingSet, condition
 from sparing.variational.adam import Adam
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.elbo import evaluate_elbo
-from sparing.variational.fit import fit
+from sparing.variational.fit import VariationalSettings, fit
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import Objective
-from sparing.variational.settings import VariationalSettings
 from sparing.variational.starts import RankByLowerBound, Starts
 
 DEFAULT, PAPER = VariationalSettings(), VariationalSettings.paper()

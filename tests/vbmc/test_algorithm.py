@@ -25,9 +25,9 @@ from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.collapsed_training import Collapsed
 from sparing.variational.adam import Adam
+from sparing.variational.fit import VariationalSettings
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
-from sparing.variational.settings import VariationalSettings
 from sparing.variational.whitening import Unwhitened, Whitened
 from sparing.vbmc import algorithm as algorithm_module
 from sparing.vbmc.algorithm import Algorithm, within_reach

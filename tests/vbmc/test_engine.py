@@ -12,7 +12,7 @@ from sparing.errors import TargetError
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Outcome, Proposal, Status
 from sparing.variational.adam import Adam
-from sparing.variational.settings import VariationalSettings
+from sparing.variational.fit import VariationalSettings
 from sparing.vbmc import engine as engine_module
 from sparing.vbmc.engine import MAX_DESIGN_EXTENSIONS, Engine
 from sparing.vbmc.final import final_solution

@@ -22,9 +22,9 @@ from tests.vbmc.support import (
 from sparing.problem.evaluations import Status
 from sparing.problem.warning_text import WarningTopic
 from sparing.variational.adam import Adam
+from sparing.variational.fit import VariationalSettings
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
-from sparing.variational.settings import VariationalSettings
 from sparing.vbmc import final
 from sparing.vbmc.answer import BestBound, LastFit, RicherFit, SmallestError
 from sparing.vbmc.final import FinalSolution, final_solution, richer_fit, warnings_for_the_user

@@ -8,8 +8,8 @@ from tests.vbmc.support import GOOD, ROUGH, STREAMS, TRANSFORM, row, state, trai
 
 from sparing.variational.adam import Adam
 from sparing.variational.components import Growth, Pruning, RestoringGrowth
+from sparing.variational.fit import VariationalSettings
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.settings import VariationalSettings
 from sparing.variational.starts import RankByLowerBound
 from sparing.vbmc.fitting import fit_posterior, n_components
 from sparing.vbmc.settings import Settings

@@ -28,7 +28,11 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 SAFE_FAST_MATH = {"contract", "reassoc", "arcp", "nsz"}
 OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_model": "numpy"}
 
-_kernels: list[Any] = []
+# Measured for all kernels on one core from an empty cache; a cached start takes under a second.
+COMPILE_SECONDS = 30
+NOTICE = f"compiling numerical kernels, once per machine, about {COMPILE_SECONDS} s"
+
+kernels: list[Any] = []  # of the modules that have been imported
 _warm_ups: list[Callable[[], None]] = []
 
 
@@ -40,7 +44,7 @@ def kernel(function: Kernel) -> Kernel:
     except RuntimeError as problem:  # Numba found neither __pycache__ nor a user cache writable
         logger.debug("kernel cache unavailable: %s", problem)
         compiled = numba.njit(**OPTIONS)(function)
-    _kernels.append(compiled)
+    kernels.append(compiled)
     return compiled
 
 
@@ -95,14 +99,16 @@ def compile_all() -> None:
         function()
 
 
-def registered() -> tuple[Any, ...]:
-    """Every kernel of the modules that have been imported."""
-    return tuple(_kernels)
+def compile_with_notice(announce: Callable[[], None]) -> None:
+    """Compile or load every kernel; ``announce()`` first when some are not in the cache."""
+    if not all_cached():
+        announce()
+    compile_all()
 
 
 def all_cached() -> bool:
     """Whether every kernel is compiled in this process or present in the disk cache."""
-    return all(_is_ready(item) for item in _kernels)
+    return all(_is_ready(item) for item in kernels)
 
 
 def _is_ready(compiled: Any) -> bool:

@@ -82,10 +82,8 @@ def fill_covariance_gradient(z, variance, matrix, alpha, weights, gradient):
 
 
 @warm_up
-def warm_up_gaussian_process() -> None:
-    """Compile or load the kernels of this module."""
-    z = np.zeros((1, 2))
-    square = np.eye(2)
+def _warm_up() -> None:
+    z, square = np.zeros((1, 2)), np.eye(2)
     fill_gram_matrix(z, 1.0, square)
     fill_cross_covariance(np.zeros((2, 1)), z, 1.0, np.zeros((2, 2)))
     fill_covariance_gradient(z, 1.0, square, np.zeros(2), np.zeros(2), np.zeros(2))

@@ -56,10 +56,7 @@ def slice_sample(
     thinning: int,
     generator: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Points (n_samples, P), thinning sweeps apart, after burn_in sweeps from start.
-
-    And the widths (P,) that were tuned on the way.
-    """
+    """Points (n_samples, P), thinning sweeps apart after burn_in ones, and tuned widths (P,)."""
     point = np.array(start, dtype=np.float64)
     if not ((point >= box.lower) & (point <= box.upper)).all():
         raise ValueError("slice sampling must start within the bounds")

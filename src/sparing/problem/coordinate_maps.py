@@ -166,7 +166,8 @@ class Bounded:
         distance = np.where(in_lower_half, from_lower, from_upper)
         # distance / width underflows for ranges such as [1e-300, 1e300]
         z = distance / (self.upper - self.lower)
-        log_z = np.where(z > SMALLEST, np.log(np.maximum(z, SMALLEST)), self._log_z(distance))
+        tiny = np.log(distance) - np.log(self.upper - self.lower)
+        log_z = np.where(z > SMALLEST, np.log(np.maximum(z, SMALLEST)), tiny)
         tail = self.bounded_map.tail_quantile(np.minimum(log_z, -np.log(2.0)))
         return np.where(in_lower_half, tail, -tail)
 
@@ -182,9 +183,6 @@ class Bounded:
     def log_derivative(self, v: Array) -> Array:
         """dx/dv = width F'(v)."""
         return np.log(self.upper - self.lower) + self.bounded_map.log_density(v)
-
-    def _log_z(self, distance: Array) -> Array:
-        return np.log(distance) - np.log(self.upper - self.lower)
 
 
 def coordinate_map(

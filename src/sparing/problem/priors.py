@@ -162,33 +162,27 @@ def parse_prior(prior: Any, names: Sequence[str]) -> Prior | None:
     if isinstance(prior, Mapping):
         return _parse_mapping(prior, names)
     if isinstance(prior, list | tuple | np.ndarray):
-        if len(prior) != dimension:
-            raise ProblemError(
-                [f"prior holds {len(prior)} distributions for {dimension} parameters"]
-            )
-        return _parse_independent(list(prior), names)
-    if fault := _unusable(prior):
-        raise ProblemError([f"prior: {fault}"])
-    if _class_name(prior) in _MULTIVARIATE:
+        if len(prior) == dimension:
+            return _parse_independent(list(prior), names)
+        fault = f"prior holds {len(prior)} distributions for {dimension} parameters"
+    elif reason := _unusable(prior):
+        fault = f"prior: {reason}"
+    elif _class_name(prior) in _MULTIVARIATE:
         return _parse_multivariate(prior, dimension)
-    if _is_univariate(prior):
-        if dimension > 1:
-            raise ProblemError(
-                [f"prior is one univariate distribution for {dimension} parameters: give a list"]
-            )
-        return _parse_independent([prior], names)
-    if hasattr(prior, "logpdf"):
-        raise ProblemError(
-            [
-                f"prior of type {type(prior).__name__} is not a known distribution:"
-                " give its logpdf method, which must be a density over all parameters"
-            ]
+    elif _is_univariate(prior):
+        if dimension == 1:
+            return _parse_independent([prior], names)
+        fault = f"prior is one univariate distribution for {dimension} parameters: give a list"
+    elif hasattr(prior, "logpdf"):
+        fault = (
+            f"prior of type {type(prior).__name__} is not a known distribution:"
+            " give its logpdf method, which must be a density over all parameters"
         )
-    if callable(prior):
+    elif callable(prior):
         return CallablePrior(prior, dimension)
-    raise ProblemError(
-        [f"prior must be a callable or scipy.stats distributions, not {short_text(prior)}"]
-    )
+    else:
+        fault = f"prior must be a callable or scipy.stats distributions, not {short_text(prior)}"
+    raise ProblemError([fault])
 
 
 def support_faults(
@@ -201,16 +195,13 @@ def support_faults(
         # A support of scipy's, loc + scale, may differ from the user's bound by rounding.
         reach = max((abs(edge) for edge in (low, high) if np.isfinite(edge)), default=0.0)
         slack = 1e-12 * reach
-        if lower[i] < low - slack:
-            faults.append(
-                f"{name}: its prior is zero outside {interval}, its lower bound is {lower[i]:g}:"
-                f" set lower to {float(low)!r}"
-            )
-        if upper[i] > high + slack:
-            faults.append(
-                f"{name}: its prior is zero outside {interval}, its upper bound is {upper[i]:g}:"
-                f" set upper to {float(high)!r}"
-            )
+        beyond = [("lower", lower[i], low)] if lower[i] < low - slack else []
+        beyond += [("upper", upper[i], high)] if upper[i] > high + slack else []
+        faults += [
+            f"{name}: its prior is zero outside {interval}, its {side} bound is {bound:g}:"
+            f" set {side} to {float(edge)!r}"
+            for side, bound, edge in beyond
+        ]
         if plausible[0][i] < low - slack or plausible[1][i] > high + slack:
             box = format_interval(plausible[0][i], plausible[1][i])
             faults.append(f"{name}: its plausible box {box} reaches outside its prior's {interval}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sparing.errors import SettingsError
 from sparing.executors.failures import FailurePolicy
 from sparing.executors.pool import EvaluationPool
-from sparing.kernels.announce import compile_with_notice
+from sparing.kernels.compilation import compile_with_notice
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparing.errors import SettingsError
-from sparing.kernels.announce import compile_with_notice
+from sparing.kernels.compilation import compile_with_notice
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import FRESH_SEED_BITS, RandomStreams
 from sparing.problem.evaluations import Evaluation

@@ -21,7 +21,7 @@ from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.results.files.fingerprint import fingerprint
-from sparing.results.files.load_errors import load_errors
+from sparing.results.files.named_arrays import load_errors
 from sparing.results.files.result_reader import load
 from sparing.results.files.settings_json import settings_from_json, upgraded_fingerprint
 from sparing.results.files.state_codec import state_from_parts

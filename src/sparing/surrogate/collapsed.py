@@ -64,9 +64,14 @@ UNIFORMS_PER_MOVE = 8
 class CollapsedValue:
     """log p(theta | y) up to a constant, the best p there (2D + 1,), and R."""
 
+    theta: Array
     value: float
     mean: Array
     triangle: Array
+
+    def with_mean(self, mean: Array) -> Array:
+        """psi, (3D + 3,), with the given mean function, (2D + 1,)."""
+        return np.concatenate([self.theta, mean])
 
 
 class CollapsedPosterior:
@@ -161,7 +166,7 @@ class CollapsedPosterior:
         log_determinant = log_determinant_from_cholesky(matrix)
         log_determinant += log_determinant_from_cholesky(np.abs(triangle[:-1, :-1]))
         value = -loss - 0.5 * log_determinant + self.prior.log_density(theta)
-        return CollapsedValue(value, mean, triangle), z, matrix, half
+        return CollapsedValue(theta, value, mean, triangle), z, matrix, half
 
     def _combination(self, p: Array) -> Array:
         """v(p), (2D + 2,)."""

@@ -98,7 +98,7 @@ class Collapsed:
         if posterior.correlation_with_nearest(maximum.theta) < LEAST_CORRELATION:
             maximum = _noise_if_as_good(posterior, maximum, guesses)
         if n_samples is None:
-            psi = maximum.with_mean(maximum.found.mean)[None, :]
+            psi = maximum.with_mean(maximum.mean)[None, :]
         else:
             psi = _sample(posterior, maximum, n_samples, self.n_weighted_candidates, generator)
         return condition(training, with_offset(psi, offset))
@@ -117,25 +117,13 @@ class Collapsed:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluated:
-    """A theta and the collapsed posterior there."""
-
-    theta: Array
-    found: CollapsedValue
-
-    def with_mean(self, mean: Array) -> Array:
-        """psi, (3D + 3,), with the given mean function, (2D + 1,)."""
-        return np.concatenate([self.theta, mean])
-
-
 def _maximise(
     posterior: CollapsedPosterior,
     guesses: list[Array],
     n_random: int,
     n_starts: int,
     generator: np.random.Generator,
-) -> Evaluated:
+) -> CollapsedValue:
     """Climb from the best of the guesses (theta each) and of perturbations of them."""
     prior = posterior.prior
     chosen = generator.integers(len(guesses), size=n_random)
@@ -144,12 +132,12 @@ def _maximise(
     thetas = [prior.clip(theta) for theta in guesses + perturbed]
     scored = sorted((-_finite(posterior.at(theta).value), i) for i, theta in enumerate(thetas))
     risen = [_climb(posterior, thetas[i]) for _, i in scored[:n_starts]]
-    return max(risen, key=lambda maximum: maximum.found.value)
+    return max(risen, key=lambda maximum: maximum.value)
 
 
 def _noise_if_as_good(
-    posterior: CollapsedPosterior, short: Evaluated, guesses: list[Array]
-) -> Evaluated:
+    posterior: CollapsedPosterior, short: CollapsedValue, guesses: list[Array]
+) -> CollapsedValue:
     """A kernel that joins no two points, or the noise that explains the values as well.
 
     No ascent leads from one to the other. The priors favour the kernel, so it is charged for: its
@@ -164,10 +152,12 @@ def _noise_if_as_good(
     thetas = [np.clip(theta, lower, prior.upper) for theta in noisy]
     values = [_finite(posterior.at(theta).value) for theta in thetas]
     found = _climb(posterior, thetas[int(np.argmax(values))], lower)
-    return found if found.found.value > short.found.value - UNJOINED else short
+    return found if found.value > short.value - UNJOINED else short
 
 
-def _climb(posterior: CollapsedPosterior, start: Array, lower: Array | None = None) -> Evaluated:
+def _climb(
+    posterior: CollapsedPosterior, start: Array, lower: Array | None = None
+) -> CollapsedValue:
     """The maximum that is reached from a start; lower: tighter bounds than the prior's."""
     prior = posterior.prior
     lower = prior.lower if lower is None else lower
@@ -190,13 +180,12 @@ def _climb(posterior: CollapsedPosterior, start: Array, lower: Array | None = No
             "gtol": GRADIENT_TOLERANCE,
         },
     )
-    theta = prior.clip(np.asarray(result.x))
-    return Evaluated(theta, posterior.at(theta))
+    return posterior.at(prior.clip(np.asarray(result.x)))
 
 
 def _sample(
     posterior: CollapsedPosterior,
-    maximum: Evaluated,
+    maximum: CollapsedValue,
     n_samples: int,
     n_candidates: int,
     generator: np.random.Generator,
@@ -213,7 +202,7 @@ def _sample(
             positions = (np.arange(n_samples) + generator.random()) / n_samples
             indices = np.searchsorted(np.cumsum(weights), positions)
             chosen = [candidates[min(i, len(candidates) - 1)] for i in indices]
-    return np.array([each.with_mean(posterior.draw_mean(each.found, generator)) for each in chosen])
+    return np.array([each.with_mean(posterior.draw_mean(each, generator)) for each in chosen])
 
 
 def _laplace(posterior: CollapsedPosterior, theta: Array) -> tuple[NDArray[np.intp], Array]:
@@ -239,12 +228,12 @@ def _laplace(posterior: CollapsedPosterior, theta: Array) -> tuple[NDArray[np.in
 
 def _candidates(
     posterior: CollapsedPosterior,
-    maximum: Evaluated,
+    maximum: CollapsedValue,
     free: NDArray[np.intp],
     root: Array,
     n_candidates: int,
     generator: np.random.Generator,
-) -> tuple[list[Evaluated], Array]:
+) -> tuple[list[CollapsedValue], Array]:
     """Student-t draws around the maximum that lie within the bounds, and their log weights."""
     dimension = root.shape[0]
     nu = CANDIDATE_FREEDOM
@@ -261,7 +250,7 @@ def _candidates(
             continue
         found = posterior.at(theta)
         if math.isfinite(found.value):
-            candidates.append(Evaluated(theta, found))
+            candidates.append(found)
             log_weights.append(found.value - log_density)
     return candidates, np.array(log_weights)
 

@@ -153,10 +153,7 @@ class GaussianProcess:
         return covariance
 
     def integrals(self, means: Array, scales: Array, lengths: Array) -> tuple[Array, Array]:
-        """E[I_k] (S, K) and Cov(I_j, I_k) (S, K, K) of the integrals of f against normals.
-
-        Normal k has mean means[k] and standard deviations scales[k] lengths (Eqs. S17 and S19).
-        """
+        """E[I_k], (S, K), and Cov(I_j, I_k), (S, K, K), for each sample (Eqs. S17 and S19)."""
         expansion = self.expansion
         expected = expansion.integrals(means, scales, lengths)
         covariances = []
@@ -167,11 +164,7 @@ class GaussianProcess:
         return expected, np.stack(covariances)
 
     def variance_reduction(self, references: Array) -> Callable[[Array], Array]:
-        """By how much an evaluation would lower the variance at R, a function (m, D) -> (m,).
-
-        The exact drop C(s, x)^2 / (C(x, x) + sigma_obs^2) of the variance at s when x joins the
-        training set, averaged over the references s and over hyperparameter samples.
-        """
+        """Candidates x -> mean of C(s, x)^2 / (C(x, x) + noise) over the references s: (m,)."""
         inputs = self.training.inputs
         weights = np.empty((self.n_samples, self.training.n_points, len(references)))
         for s in range(self.n_samples):  # A^-1 kappa(X, R), once for all candidates

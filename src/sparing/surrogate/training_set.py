@@ -29,9 +29,8 @@ class TrainingSet:
     typical_noise_variance: float = 0.0
 
     def __post_init__(self) -> None:
-        inputs = np.ascontiguousarray(self.inputs, dtype=np.float64)
-        values = np.ascontiguousarray(self.values, dtype=np.float64)
-        noise_variance = np.ascontiguousarray(self.noise_variance, dtype=np.float64)
+        given = (self.inputs, self.values, self.noise_variance)
+        inputs, values, noise_variance = (np.ascontiguousarray(part, np.float64) for part in given)
         if inputs.ndim != 2 or min(inputs.shape) < 1:
             raise ValueError(f"training inputs must be (n, D), not {inputs.shape}")
         n = inputs.shape[0]

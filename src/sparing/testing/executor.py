@@ -86,10 +86,7 @@ class Target:
 
 
 def check_executor(
-    make_executor: Callable[[], Any],
-    abilities: Abilities | None = None,
-    *,
-    shut_down: bool = True,
+    make_executor: Callable[[], Any], abilities: Abilities | None = None, *, shut_down: bool = True
 ) -> None:
     """Run every check that the abilities call for; AssertionError says which one failed.
 

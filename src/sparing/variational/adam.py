@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.kernels.variational import LEARNING_FIELDS, maximise_objective
+from sparing.kernels.variational import maximise_objective
 from sparing.numerics.arrays import Array
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import Objective
@@ -129,9 +129,7 @@ class Adam:
         searching: bool,
         generator: np.random.Generator,
     ) -> tuple[GaussianMixture, int, int]:
-        """Optimise from start; returns the mixture, the number of steps, and why they ended.
-
-        The latter is one of the kernel's STOPPED_* constants.
+        """Optimise from start: the mixture, the number of steps, and what STOPPED_* them.
 
         While searching, in the warm-up, learning is fast and the weights are left alone.
         """
@@ -143,24 +141,18 @@ class Adam:
         max_steps = self.max_steps(n_components)
         first = generator.integers(0, pool.size - per_step + 1, size=max_steps, dtype=np.int64)
         rate_max = self.rate_max_warm_up if searching else self.rate_max
-        constants = {**vars(self), "rate_max": rate_max}
-        learning = np.array([float(constants[name]) for name in LEARNING_FIELDS])
+        rates = self.rate_min, rate_max, self.rate_decay
+        momenta = self.momentum, self.second_momentum, self.epsilon
+        tolerances = self.value_tolerance, self.parameter_tolerance
+        learning = np.array([*rates, *momenta, *tolerances])  # in the order of LEARNING_FIELDS
         unit = self.steps.unit(start)
         objective = objective.in_units(unit)
+        expansion, draws = objective.expansion.arrays, (pool, first, n_samples, n_fresh)
+        soft_bounds = objective.bounds, objective.penalties
+        steps = learning, self.n_batch, 0 if searching else 1
         phi = to_parameters(_scaled(start, 1.0 / unit))
         status, n_steps = maximise_objective(
-            phi,
-            n_components,
-            *objective.expansion.arrays,
-            pool,
-            first,
-            n_samples,
-            n_fresh,
-            objective.bounds,
-            objective.penalties,
-            learning,
-            self.n_batch,
-            0 if searching else 1,
+            phi, n_components, *expansion, *draws, *soft_bounds, *steps
         )
         optimised = _scaled(from_parameters(phi, n_components, dimension), unit)
         return normalised(optimised), int(n_steps), int(status)

@@ -39,8 +39,6 @@ class Elbo:
     value: float
     sd: float
     expected_log_joint: ExpectedLogJoint
-    entropy: float
-    entropy_sd: float
 
     def elcbo(self, beta: float) -> float:
         """Evidence lower confidence bound, Eq. 8."""
@@ -79,5 +77,5 @@ def evaluate_elbo(
 ) -> Elbo:
     """The ELBO with n_entropy_samples draws per component for its entropy."""
     joint = expected_log_joint(mixture, surrogate)
-    entropy, entropy_sd = entropy_monte_carlo(mixture, n_entropy_samples, generator)
-    return Elbo(joint.mean + entropy, float(np.sqrt(joint.variance)), joint, entropy, entropy_sd)
+    entropy, _ = entropy_monte_carlo(mixture, n_entropy_samples, generator)
+    return Elbo(joint.mean + entropy, float(np.sqrt(joint.variance)), joint)

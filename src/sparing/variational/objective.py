@@ -41,7 +41,8 @@ class SoftPenalties:
     @property
     def constants(self) -> Array:
         """In the order of the kernels' PENALTY_FIELDS, (4,)."""
-        return np.array([float(getattr(self, name)) for name in PENALTY_FIELDS])
+        stiffness = self.mean_stiffness, self.scale_stiffness
+        return np.array([*stiffness, self.weight_pressure, self.weight_threshold])
 
     def bounds(self, surrogate: Surrogate) -> Array:
         """Bounds of means and of log sds from the box of the training inputs, (4, D).

@@ -19,14 +19,8 @@ from sparing.variational.mixture import GaussianMixture
 def to_parameters(mixture: GaussianMixture) -> Array:
     """φ of a mixture, (K D + 2 K + D,)."""
     eta = np.log(mixture.weights)
-    return np.concatenate(
-        [
-            mixture.means.ravel(),
-            np.log(mixture.scales),
-            np.log(mixture.lengths),
-            eta - eta.mean(),
-        ]
-    )
+    logs = np.log(mixture.scales), np.log(mixture.lengths)
+    return np.concatenate([mixture.means.ravel(), *logs, eta - eta.mean()])
 
 
 def from_parameters(phi: Array, n_components: int, dimension: int) -> GaussianMixture:

@@ -62,11 +62,7 @@ class Unwhitened:
     minimal_gain: ClassVar[float] = math.inf
 
     def candidates(
-        self,
-        transform: ParameterTransform,
-        mixture: GaussianMixture,
-        iteration: int,
-        last: int,
+        self, transform: ParameterTransform, mixture: GaussianMixture, iteration: int, last: int
     ) -> list[ParameterTransform]:
         """None."""
         return []

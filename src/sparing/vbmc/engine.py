@@ -22,7 +22,7 @@ from sparing.kernels import compilation
 from sparing.numerics.arrays import Array
 from sparing.numerics.blas_threads import one_blas_thread
 from sparing.numerics.random_streams import RandomStreams
-from sparing.problem.evaluations import Evaluation, EvaluationLog, Proposal
+from sparing.problem.evaluations import Evaluation, EvaluationLog, Event, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.interface import Surrogate
@@ -131,12 +131,11 @@ class Engine:
 
     # ------------------------------------------------------------------ events
 
-    def apply(self, event: Proposal | Evaluation) -> tuple[IterationInfo, ...]:
+    def apply(self, event: Event) -> tuple[IterationInfo, ...]:
         """Take note of an event; an evaluation may complete iterations, which are returned."""
-        if isinstance(event, Proposal):
-            self._note_proposal(event)
+        entry = self._note(event)
+        if entry is None:
             return ()
-        entry = self._note_evaluation(event)
         n_completed = len(self.state.history)
         self._n_since_refit += 1
         self._expectant = None
@@ -147,33 +146,27 @@ class Engine:
         return self._rows(n_completed)
 
     def restore(
-        self,
-        events: Iterable[Proposal | Evaluation],
-        state: State,
-        timings: Iterable[Mapping[str, float]],
+        self, events: Iterable[Event], state: State, timings: Iterable[Mapping[str, float]]
     ) -> None:
         """Go on from a snapshot: the events before it, the state it holds, and its timings."""
         for event in events:
-            if isinstance(event, Proposal):
-                self._note_proposal(event)
-            else:
-                self._note_evaluation(event)
+            self._note(event)
         self.state = state
         self.timings = [Timings(float, seconds) for seconds in timings]
         self._refresh_surrogate()
 
-    def _note_proposal(self, proposal: Proposal) -> None:
-        self.pending[proposal.identifier] = proposal
-        self._n_proposed = max(self._n_proposed, proposal.identifier + 1)
-
-    def _note_evaluation(self, entry: Evaluation) -> Evaluation:
-        """Log an evaluation, with the rule that chose its point."""
-        if entry.identifier is not None:
-            proposal = self.pending.pop(entry.identifier, None)
+    def _note(self, event: Event) -> Evaluation | None:
+        """A proposal is pending from now on; an evaluation is logged with the rule of its point."""
+        if isinstance(event, Proposal):
+            self.pending[event.identifier] = event
+            self._n_proposed = max(self._n_proposed, event.identifier + 1)
+            return None
+        if event.identifier is not None:
+            proposal = self.pending.pop(event.identifier, None)
             if proposal is not None:
-                entry = replace(entry, rule=proposal.rule)
-        self.log.append(entry)
-        return entry
+                event = replace(event, rule=proposal.rule)
+        self.log.append(event)
+        return event
 
     # ------------------------------------------------------------------ refits
 

@@ -130,16 +130,16 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """All that the next iteration needs, apart from the log."""
+    """All that the next iteration needs, apart from the log; by default that of the first."""
 
     transform: ParameterTransform
     mixture: GaussianMixture
-    trained: TrainedSurrogate | None  # of the last iteration; None before the first
-    phase: Phase
-    sampling_stopped: bool  # StopSampling of Algorithm 1
-    trimmed: frozenset[int]  # evaluations left out of the training set for good
-    last_whitening: int  # iteration at which a whitening was last tried
-    history: tuple[Iteration, ...]
+    trained: TrainedSurrogate | None = None  # of the last iteration; None before the first
+    phase: Phase = Phase.SEARCHING
+    sampling_stopped: bool = False  # StopSampling of Algorithm 1
+    trimmed: frozenset[int] = frozenset()  # evaluations left out of the training set for good
+    last_whitening: int = 0  # iteration at which a whitening was last tried
+    history: tuple[Iteration, ...] = ()
 
     @property
     def searching(self) -> bool:
@@ -164,13 +164,4 @@ def initial_state(transform: ParameterTransform, starting_points: Array) -> Stat
         scales=np.full(INITIAL_COMPONENTS, INITIAL_SCALE),
         lengths=np.ones(dimension),
     )
-    return State(
-        transform=transform,
-        mixture=mixture,
-        trained=None,
-        phase=Phase.SEARCHING,
-        sampling_stopped=False,
-        trimmed=frozenset(),
-        last_whitening=0,
-        history=(),
-    )
+    return State(transform, mixture)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -76,12 +76,7 @@ class Reliability:
     @property
     def index(self) -> float:
         """rho(t), the mean of the features."""
-        return float(np.mean(self.features))
-
-    @property
-    def features(self) -> tuple[float, float, float]:
-        """rho_1, rho_2, rho_3."""
-        return self.change_of_elbo, self.uncertainty_of_elbo, self.change_of_posterior
+        return float(np.mean(astuple(self)))
 
 
 def is_improving(elcbo: Sequence[float], settings: Stopping) -> bool:
@@ -101,7 +96,7 @@ def is_stable(
     if len(window) < n or window[-1] is None:
         return False
     # (1) every feature of the current iteration is below 1
-    if not all(feature < 1.0 for feature in window[-1].features):
+    if not all(feature < 1.0 for feature in astuple(window[-1])):
         return False
     # (2) the index stayed below 1, but for at most one iteration that is not the current one
     n_unstable = sum(item is None or not item.index < 1.0 for item in window)

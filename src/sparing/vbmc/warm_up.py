@@ -81,11 +81,7 @@ class WatchingBound:
         return n_active
 
     def is_over(
-        self,
-        elcbo: Sequence[float],
-        values: Array,
-        surrogate: Surrogate,
-        n_active: int,
+        self, elcbo: Sequence[float], values: Array, surrogate: Surrogate, n_active: int
     ) -> bool:
         """Whether the ELCBO has settled."""
         return has_settled(elcbo)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import sparing
-from sparing.kernels import announce, compilation
+from sparing.kernels import compilation
 from sparing.running.progress import display as progress
 from sparing.running.progress import progress as run_progress
 from sparing.running.progress.display import Display, LiveDisplay, PlainDisplay, make_display
@@ -79,7 +79,7 @@ def test_plain_lines_carry_the_figures():
     run_through(PlainDisplay(Progress(2, 200), stream))
     lines = stream.getvalue().splitlines()
     assert all(line.startswith("sparing: ") for line in lines)
-    assert announce.NOTICE in lines[0]
+    assert compilation.NOTICE in lines[0]
     assert "2 parameters, at most 200 evaluations" in lines[1]
     assert "iteration 1: 20/200 evaluations (1 failed), 2 running" in lines[2]
     assert "left" in lines[2]
@@ -165,7 +165,7 @@ def test_a_terminal_gets_a_panel(monkeypatch):
     assert isinstance(display, LiveDisplay)
     run_through(display)
     shown = terminal.getvalue()
-    assert announce.NOTICE in shown
+    assert compilation.NOTICE in shown
     assert "26/200 evaluations (2 failed), 2 running" in shown
     for text in ("2 parameters", "-2.250 ± 0.125", "converged", "time in the target", "1.8 s"):
         assert text in shown
@@ -227,7 +227,7 @@ def test_compiling_is_announced_before_it_happens(monkeypatch, cached):
     events = []
     monkeypatch.setattr(compilation, "all_cached", lambda: cached)
     monkeypatch.setattr(compilation, "compile_all", lambda: events.append("compile"))
-    announce.compile_with_notice(lambda: events.append("announce"))
+    compilation.compile_with_notice(lambda: events.append("announce"))
     assert events == (["compile"] if cached else ["announce", "compile"])
 
 

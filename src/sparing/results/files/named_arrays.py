@@ -7,19 +7,24 @@ int or a bool, with one entry per row.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparing.errors import LoadError, SparingError
 from sparing.numerics.arrays import Array
 from sparing.store.archive import Arrays
 from sparing.store.dataclass_json import field_types
-from sparing.store.json_members import require
+from sparing.store.json_members import MalformedError, require
 
 T = TypeVar("T")
 DTYPES = {float: np.float64, int: np.int64, bool: np.bool_}
+
+# What checked values can still make constructors and libraries raise.
+_CONSEQUENCES = (ValueError, TypeError, ArithmeticError, LookupError, MemoryError, RuntimeError)
 
 
 class NamedArrays:
@@ -87,3 +92,16 @@ def write_rows(owner: type, rows: Sequence[object], prefix: str) -> Arrays:
         f"{prefix}.{name}": np.array([getattr(row, name) for row in rows], dtype=DTYPES[kind])
         for name, kind in scalars.items()
     }
+
+
+@contextmanager
+def load_errors(subject: str) -> Generator[None, None, None]:
+    """Turn what the content of a file led to into a `LoadError`."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (LoadError, MalformedError) as error:
+        raise LoadError(f"{subject} cannot be loaded: {error}") from None
+    except (SparingError, *_CONSEQUENCES) as error:
+        reason = f"its content is inconsistent ({type(error).__name__}: {error})"
+        raise LoadError(f"{subject} cannot be loaded: {reason}") from error

@@ -21,8 +21,7 @@ from sparing.problem.problem import Problem
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.results.files.evaluations import read_evaluations
 from sparing.results.files.history import read_history
-from sparing.results.files.load_errors import load_errors
-from sparing.results.files.named_arrays import NamedArrays
+from sparing.results.files.named_arrays import NamedArrays, load_errors
 from sparing.results.files.posteriors import PosteriorReader
 from sparing.results.files.result_writer import COORDINATES, FORMAT, VERSION
 from sparing.results.files.settings_json import settings_from_json
@@ -78,10 +77,8 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
     evaluations = read_evaluations(named, Members(members.object("evaluations")), problem.dimension)
     settings = settings_from_json(members.take("settings"))
     history, timings = read_history(named, Members(members.object("history")), posteriors)
-    surrogate = None
-    if metadata.get("surrogate") is not None:  # version 1 did not keep it
-        kept = Members(members.object("surrogate"))
-        surrogate = read_surrogate(named, kept, posteriors, evaluations, settings, ROUNDING)
+    # Version 1 did not keep the surrogate.
+    kept = members.optional_object("surrogate") if "surrogate" in metadata else None
     return Result(
         problem=problem,
         posterior=posterior,
@@ -98,7 +95,7 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
         warnings=_read_warnings(members, topics_are_known="warning_topics" in metadata),
         settings=settings,
         seed=members.seed("seed"),
-        surrogate=surrogate,
+        surrogate=read_surrogate(named, kept, posteriors, evaluations, settings, ROUNDING),
     )
 
 

@@ -46,9 +46,7 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
     history_arrays, history = write_history(
         result.history, [info.timings for info in result.history], posteriors
     )
-    surrogate_arrays, surrogate = {}, None
-    if result.surrogate is not None:
-        surrogate_arrays, surrogate = write_surrogate(result.surrogate, posteriors)
+    surrogate_arrays, surrogate = write_surrogate(result.surrogate, posteriors)
     arrays = {
         **problem_arrays,
         **surrogate_arrays,

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.history import read_history, write_history
-from sparing.results.files.load_errors import load_errors
-from sparing.results.files.named_arrays import NamedArrays
+from sparing.results.files.named_arrays import NamedArrays, load_errors
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
 from sparing.results.files.surrogates import read_surrogate, write_surrogate
 from sparing.store.archive import Arrays, Metadata
@@ -39,6 +38,7 @@ def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tupl
     """The state and the timings of its iterations as named arrays and a JSON object."""
     posteriors = PosteriorWriter()
     arrays, history = write_history(state.history, timings, posteriors)
+    surrogate_arrays, surrogate = write_surrogate(state.trained, posteriors)
     metadata: Metadata = {
         "format": FORMAT,
         "version": VERSION,
@@ -49,12 +49,10 @@ def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tupl
         "last_whitening": int(state.last_whitening),
         "mixture": posteriors.mixtures.row(state.mixture),
         "transform": posteriors.transforms.row(state.transform),
-        "surrogate": None,
+        "surrogate": surrogate,
     }
-    if state.trained is not None:
-        trained_arrays, metadata["surrogate"] = write_surrogate(state.trained, posteriors)
-        arrays |= trained_arrays
     arrays |= {
+        **surrogate_arrays,
         "trimmed": np.array(sorted(state.trimmed), dtype=np.int64),
         "base.centre": state.transform.centre,
         "base.width": state.transform.width,
@@ -88,13 +86,11 @@ def state_from_parts(
         posteriors = PosteriorReader(named, base, names)
         history, timings = read_history(named, members, posteriors)
         mixtures, transforms = posteriors.mixtures, posteriors.transforms
-        kept, trained = members.optional_object("surrogate"), None
-        if kept is not None:
-            trained = read_surrogate(named, Members(kept), posteriors, evaluations, settings)
+        kept = members.optional_object("surrogate")
         state = State(
             transform=transforms[members.index("transform", len(transforms))],
             mixture=mixtures[members.index("mixture", len(mixtures))],
-            trained=trained,
+            trained=read_surrogate(named, kept, posteriors, evaluations, settings),
             trimmed=frozenset(named.indices("trimmed", None, len(evaluations))),
             last_whitening=members.integer("last_whitening"),
             history=history,

@@ -25,9 +25,11 @@ from sparing.vbmc.state import TrainedSurrogate
 
 
 def write_surrogate(
-    trained: TrainedSurrogate, posteriors: PosteriorWriter
-) -> tuple[Arrays, Metadata]:
-    """The surrogate as arrays and a JSON object."""
+    trained: TrainedSurrogate | None, posteriors: PosteriorWriter
+) -> tuple[Arrays, Metadata | None]:
+    """The surrogate as arrays and a JSON object, which is null where there is none."""
+    if trained is None:
+        return {}, None
     arrays: Arrays = {
         "surrogate.parameters": trained.surrogate.parameters,
         "surrogate.trained_on": np.array(trained.trained_on, dtype=np.int64),
@@ -39,17 +41,20 @@ def write_surrogate(
 
 def read_surrogate(
     arrays: NamedArrays,
-    members: Members,
+    record: Metadata | None,
     posteriors: PosteriorReader,
     evaluations: Sequence[Evaluation],
     settings: Settings,
     tolerance: float = 0.0,
-) -> TrainedSurrogate:
+) -> TrainedSurrogate | None:
     """The surrogate that `write_surrogate` wrote.
 
     Its training values may differ by the tolerance from those that the evaluations give here:
     another processor may round the logarithms of the transform in another way.
     """
+    if record is None:
+        return None
+    members = Members(record)
     transform = posteriors.transforms[members.index("transform", len(posteriors.transforms))]
     trained_on = tuple(arrays.indices("surrogate.trained_on", None, len(evaluations)))
     training = training_set([evaluations[i] for i in trained_on], transform, settings.depths)

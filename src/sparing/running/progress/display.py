@@ -24,7 +24,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from sparing.kernels.announce import NOTICE
+from sparing.kernels.compilation import NOTICE
 from sparing.running.progress.progress import Progress, clock, estimate, number, phase
 from sparing.summary.numbers import counted
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,18 +30,6 @@ from sparing.surrogate.gaussian_process import LOG_2_PI, TrainingSet, factorise_
 from sparing.surrogate.hyperparameters import HyperparameterPrior
 from sparing.surrogate.layout import Hyperparameters, Layout
 from sparing.surrogate.mean import negative_quadratic_mean
-
-
-@dataclass(frozen=True, eq=False)
-class _MeanForm:
-    """The likelihood as a function of the mean function only, for one covariance.
-
-    triangle: R; constant: -1/2 log |A| - n/2 log 2 pi; key: psi's covariance entries.
-    """
-
-    key: bytes
-    triangle: Array
-    constant: float
 
 
 class HyperparameterPosterior:
@@ -62,7 +49,8 @@ class HyperparameterPosterior:
         u = (training.inputs - self._centre) / self._unit
         ones = np.ones(training.n_points)
         self._features = np.vstack([ones, u.T, u.T**2, training.values])  # one per row
-        self._mean_form: _MeanForm | None = None
+        # psi's covariance entries, R for them, and -1/2 log |A| - n/2 log 2 pi.
+        self._mean_form: tuple[bytes, Array, float] = (b"", np.empty(0), math.nan)
 
     def along(self, point: Array, index: int) -> Conditional:
         """See slice_sampling.CoordinateDensity."""
@@ -96,13 +84,13 @@ class HyperparameterPosterior:
 
     def _along_mean(self, point: Array, index: int) -> Conditional:
         """Likelihood as m_0, x_m,d or log omega_d moves: a small least-squares form."""
-        form = self._mean_form_at(point)
-        moving = self._moving_part(form.triangle, point, index)
+        _, triangle, constant = self._mean_form_at(point)
+        moving = self._moving_part(triangle, point, index)
         coefficients = self._moving_coefficients(point, index)
 
         def likelihood(value: float) -> float:
             image = coefficients(value) @ moving
-            return form.constant - 0.5 * float(image @ image)
+            return constant - 0.5 * float(image @ image)
 
         return likelihood
 
@@ -148,15 +136,15 @@ class HyperparameterPosterior:
             return None
         return (index - self._layout.mean_location.start) % self._layout.dimension
 
-    def _mean_form_at(self, point: Array) -> _MeanForm:
-        """R for the covariance entries of point, remembered while they stay."""
+    def _mean_form_at(self, point: Array) -> tuple[bytes, Array, float]:
+        """The likelihood by the mean function alone, remembered while the covariance stays."""
         key = point[: self._layout.n_covariance].tobytes()
-        if self._mean_form is None or self._mean_form.key != key:
+        if self._mean_form[0] != key:
             sample = Hyperparameters.from_vector(point)
             lower = factorise_covariance(self._training, sample).lower
             half = solve_lower_rows(lower, self._features.copy())
             triangle: Array = np.asarray(np.linalg.qr(half.T, mode="r"))
-            self._mean_form = _MeanForm(key, triangle, _likelihood_constant(lower))
+            self._mean_form = (key, triangle, _likelihood_constant(lower))
         return self._mean_form
 
 
