@@ -24,6 +24,7 @@ from benchmarks.run import (
     run_campaign,
 )
 from benchmarks.table import QUANTITIES, compact_table, markdown_table
+from benchmarks.trust import trust_table
 from benchmarks.versus import campaign as versus
 from benchmarks.versus.report import write_report
 
@@ -80,6 +81,11 @@ def _table(options: argparse.Namespace) -> int:
         print(markdown_table(options.directory))
     else:
         print(compact_table(options.directory, options.compact))
+    return 0
+
+
+def _trust(options: argparse.Namespace) -> int:
+    print(trust_table(options.directory, by_problem=options.by_problem))
     return 0
 
 
@@ -215,6 +221,13 @@ def _parser() -> argparse.ArgumentParser:
         help="medians of one quantity alone, a column per method; cpu: library CPU seconds per "
         "evaluation",
     )
+
+    trust = commands.add_parser(
+        "trust", help="how often runs are right about themselves, over families of problems"
+    )
+    trust.set_defaults(command=_trust)
+    trust.add_argument("directory", type=Path)
+    trust.add_argument("--by-problem", action="store_true", help="a row for each problem")
 
     figures = commands.add_parser(
         "figures",

@@ -6,6 +6,7 @@ D, n    dimensions, samples
 gsKL    "Gaussianized" symmetrised KL divergence: the mean of both KL directions between normals
         with the two posteriors' means and covariances (Section 4, "Procedure")
 MMTV    mean over coordinates of the total variation between the posteriors' marginals
+limits  the 2.5 % and 97.5 % quantiles of a marginal
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 from scipy.ndimage import gaussian_filter1d
 
-from benchmarks.problems.base import Array, Marginal
+from benchmarks.problems.base import Array, Marginal, Modes
 
 TV_BINS = 4096
 MIN_BANDWIDTH = 0.1  # bins; below it smoothing changes nothing
+LIMITS = (0.025, 0.975)
 TAIL = 1e-6  # exact mass left outside the bins on each side
 
 
@@ -79,6 +81,27 @@ def marginal_total_variation(samples: Array, exact: Marginal) -> float:
     exact_mass = np.diff(exact.cdf(edges))
     outside = (1 - approximate.sum()) + (1 - exact_mass.sum())
     return float(0.5 * (np.abs(approximate - exact_mass).sum() + outside))
+
+
+def worst_sd_ratio(covariance: Array, exact_covariance: Array) -> float:
+    """The ratio of marginal sds, inferred to exact, that is furthest from one by its logarithm."""
+    ratios = np.diag(covariance) / np.diag(exact_covariance)
+    if not np.all(np.isfinite(ratios)) or np.any(ratios <= 0):
+        return math.nan
+    return float(np.sqrt(ratios[np.argmax(np.abs(np.log(ratios)))]))
+
+
+def worst_limit_error(samples: Array, marginals: Sequence[Marginal], sds: Array) -> float:
+    """The largest error of a marginal's 95 % limits, in exact sds (D,); samples are (n, D)."""
+    if not np.all(np.isfinite(samples)):
+        return math.inf
+    exact = np.array([marginal.quantile(LIMITS) for marginal in marginals]).T  # (2, D)
+    return float(np.max(np.abs(np.quantile(samples, LIMITS, axis=0) - exact) / sds))
+
+
+def mode_masses(samples: Array, modes: Modes) -> Array:
+    """The share of samples (n, D) that belongs to each mode, (K,)."""
+    return modes.memberships(samples).mean(axis=0)
 
 
 def _bandwidth(samples: Array) -> float:

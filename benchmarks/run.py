@@ -15,6 +15,7 @@ from benchmarks.methods import SAMPLERS, find_method
 from benchmarks.methods.base import Environment
 from benchmarks.problems import load_problem
 from benchmarks.problems.base import BenchmarkProblem
+from benchmarks.problems.shapes import names_in
 from benchmarks.records import RunFile, RunKey
 
 Job = TypeVar("Job")
@@ -104,7 +105,7 @@ def keys_of(campaign: Campaign) -> list[RunKey]:
     that are compared take turns.
     """
     _check(campaign)
-    problems = {name: load_problem(name, campaign.data) for name in campaign.problems}
+    problems = {name: load_problem(name, campaign.data) for name in names_in(campaign.problems)}
     seeds = {
         name: campaign.seeds or (MANY_SEEDS if problem.dimension <= SMALL_DIMENSION else FEW_SEEDS)
         for name, problem in problems.items()

@@ -17,10 +17,19 @@ try:
 except ImportError:  # there is none on Windows
     resource = None
 
+import numpy as np
+
 from benchmarks.child_process import answer_request
 from benchmarks.methods import find_method
 from benchmarks.methods.base import Estimate, LibraryClock, Snapshot
-from benchmarks.metrics import gskl, lml_error, mmtv
+from benchmarks.metrics import (
+    gskl,
+    lml_error,
+    mmtv,
+    mode_masses,
+    worst_limit_error,
+    worst_sd_ratio,
+)
 from benchmarks.problems import load_problem
 from benchmarks.problems.base import Array, BenchmarkProblem
 
@@ -103,6 +112,9 @@ def judge(problem: BenchmarkProblem, estimate: Estimate, clock: LibraryClock) ->
         "elbo_sd": _finite(estimate.elbo_sd),
         "gskl": _finite(_gskl(problem, estimate)),
         "mmtv": _finite(_mmtv(problem, estimate)),
+        "sd_ratio": _finite(worst_sd_ratio(estimate.covariance, problem.posterior_covariance)),
+        "limit_error": _finite(_limit_error(problem, estimate)),
+        **_mode_scores(problem, estimate),
         "converged": estimate.converged,
         "library_seconds": clock.wall,
         "library_cpu_seconds": clock.cpu,
@@ -130,6 +142,21 @@ def _mmtv(problem: BenchmarkProblem, estimate: Estimate) -> float:
     if problem.marginals is None:
         return math.nan
     return mmtv(estimate.samples, problem.marginals)
+
+
+def _limit_error(problem: BenchmarkProblem, estimate: Estimate) -> float:
+    if problem.marginals is None:
+        return math.nan
+    sds = np.sqrt(np.diag(problem.posterior_covariance))
+    return worst_limit_error(estimate.samples, problem.marginals, sds)
+
+
+def _mode_scores(problem: BenchmarkProblem, estimate: Estimate) -> dict[str, Any]:
+    """The mass found for each mode beside its true one; nothing where there are no modes."""
+    if problem.modes is None or not np.all(np.isfinite(estimate.samples)):
+        return {}
+    found = mode_masses(estimate.samples, problem.modes)
+    return {"mode_masses": found.tolist(), "mode_weights": problem.modes.weights.tolist()}
 
 
 def _finite(value: float) -> float | None:

@@ -2,6 +2,7 @@
 
 ``lumpy-6``      the published instance, read from the data path
 ``lumpy-6-g3``   a new member of the family, generated from seed 3
+``modes-3-7``    member 7 of a family of other shapes (``shapes``) in 3 dimensions
 ``neuron-v1``    a recorded cell, and others of the neuronal model (``neuron``)
 ``NAME+noise1``  any of these, its log likelihood observed with noise of sd 1 (``noisy``)
 ``NAME+uneven1`` the same with noise that is smaller in the middle and larger in the tails
@@ -22,6 +23,7 @@ from benchmarks.problems.lumpy import generate_lumpy
 from benchmarks.problems.neuron import NEURON_PROBLEMS, neuron_problem
 from benchmarks.problems.noisy import with_noise
 from benchmarks.problems.published import published_problem
+from benchmarks.problems.shapes import FAMILIES, SETS, shape_problem
 from benchmarks.problems.student import generate_student
 
 GENERATORS: Mapping[str, Callable[[str, int, np.random.Generator], BenchmarkProblem]] = {
@@ -31,8 +33,7 @@ GENERATORS: Mapping[str, Callable[[str, int, np.random.Generator], BenchmarkProb
 }
 
 _NAME = re.compile(r"(?P<family>[a-z]+)-(?P<D>[1-9]\d*)(-g(?P<seed>\d+))?")
-
-
+_SHAPE = re.compile(r"(?P<family>[a-z]+)-(?P<D>[1-9]\d*)-(?P<number>\d+)")
 _NOISE = re.compile(r"(?P<exact>.+)\+(?P<kind>noise|uneven)(?P<sd>\d+(\.\d+)?)")
 
 
@@ -44,12 +45,16 @@ def load_problem(name: str, data: Path | None) -> BenchmarkProblem:
         return with_noise(exact, float(noise["sd"]), name, even=noise["kind"] == "noise")
     if name in NEURON_PROBLEMS:
         return neuron_problem(name, data)
+    shape = _SHAPE.fullmatch(name)
+    if shape is not None and shape["family"] in FAMILIES:
+        return shape_problem(name, shape["family"], int(shape["D"]), int(shape["number"]))
     match = _NAME.fullmatch(name)
     if match is None or match["family"] not in GENERATORS:
         raise BenchmarkError(
             f"unknown problem {name!r}: use FAMILY-D (published) or FAMILY-D-gSEED (generated), "
-            f"with FAMILY one of {', '.join(GENERATORS)}, or one of {', '.join(NEURON_PROBLEMS)}; "
-            "+noiseSD or +unevenSD behind any of them adds noise"
+            f"with FAMILY one of {', '.join(GENERATORS)}, FAMILY-D-NUMBER with FAMILY one of "
+            f"{', '.join(FAMILIES)}, a set ({', '.join(SETS)}) where several are asked for, or one "
+            f"of {', '.join(NEURON_PROBLEMS)}; +noiseSD or +unevenSD behind any of them adds noise"
         )
     family, D = match["family"], int(match["D"])
     if match["seed"] is not None:

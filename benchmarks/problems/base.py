@@ -26,6 +26,8 @@ NoisyValue = tuple[float, float]  # a value and the standard deviation of its no
 # a method's first uniform draws would repeat x0.
 START_STREAM = 20180
 
+DRAWN_BINS = 1000  # of a marginal that is known from draws
+
 PAPER_BUDGET_FACTOR = 50  # Section 4: 50 (D + 2) likelihood evaluations
 
 
@@ -47,6 +49,25 @@ class Marginal:
         mass = cumulative[-1]
         return cls(grid, unnormalised_density / mass, cumulative / mass)
 
+    @classmethod
+    def of_draws(cls, draws: Array, weights: Array | None = None) -> Marginal:
+        """From (weighted) draws (n,): a histogram whose bins hold equal mass."""
+        order = np.argsort(draws)
+        mass = np.full(len(draws), 1.0) if weights is None else weights[order]
+        cumulative = np.cumsum(mass) - 0.5 * mass
+        levels = np.linspace(0.0, 1.0, DRAWN_BINS + 1)
+        grid = np.interp(levels, cumulative / mass.sum(), draws[order])
+        return cls.of_quantiles(grid, levels)
+
+    @classmethod
+    def of_quantiles(cls, grid: Array, levels: Array) -> Marginal:
+        """From the quantiles (m,) at levels (m,) that rise from 0 to 1."""
+        grid, first = np.unique(grid, return_index=True)  # far tails may repeat a number
+        levels = levels[first] / levels[first[-1]]
+        heights = np.diff(levels) / np.diff(grid)
+        density = np.concatenate([heights[:1], 0.5 * (heights[1:] + heights[:-1]), heights[-1:]])
+        return cls(grid, density, levels)
+
     def density_at(self, x: ArrayLike) -> Array:
         return np.interp(np.asarray(x, dtype=float), self.grid, self.density, left=0.0, right=0.0)
 
@@ -55,6 +76,18 @@ class Marginal:
 
     def quantile(self, probability: ArrayLike) -> Array:
         return np.interp(np.asarray(probability, dtype=float), self.cumulative, self.grid)
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Separate parts of a posterior: their masses, and to which of them points belong.
+
+    weights (K,) sum to one. memberships maps points (n, D) to the probabilities (n, K) that each
+    belongs to each part; their mean over draws from the exact posterior is weights.
+    """
+
+    weights: Array
+    memberships: Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +113,12 @@ class HardBox:
         return -np.inf
 
 
+def normal_log_density(x: Array, mean: Array, sd: Array) -> float:
+    """Of independent normals at one point; each array is (D,)."""
+    z = (x - mean) / sd
+    return float(-0.5 * np.sum(z * z + np.log(2 * np.pi)) - np.sum(np.log(sd)))
+
+
 @dataclass(frozen=True, eq=False)
 class BenchmarkProblem:
     """A log likelihood and a prior, with the LML, moments and, where known, the marginals.
@@ -99,6 +138,8 @@ class BenchmarkProblem:
     hard_box: HardBox | None = None
     # Other estimates of the LML, by their origin, where the published one is not exact.
     log_evidence_alternatives: Mapping[str, float] = field(default_factory=dict)
+    # Separate modes, where the posterior is made of such; None: it is not, or nobody knows.
+    modes: Modes | None = None
     # Standard deviation of the log likelihood's noise at a point; None: it is exact.
     noise_sd: Callable[[Array], float] | None = None
 
@@ -137,8 +178,7 @@ class BenchmarkProblem:
         point = np.asarray(x, dtype=float).reshape(self.dimension)
         if self.hard_box is not None:
             return self.hard_box.log_density(point)
-        z = (point - self.prior_mean) / self.prior_sd
-        return float(-0.5 * np.sum(z * z + np.log(2 * np.pi)) - np.sum(np.log(self.prior_sd)))
+        return normal_log_density(point, self.prior_mean, self.prior_sd)
 
     def log_joint(self, x: ArrayLike) -> float:
         """Log likelihood plus log prior; outside the hard box the likelihood is not called."""

@@ -55,6 +55,12 @@ class NormalMixture:
         z = np.einsum("kij,kj->ki", self._whiteners, x - self.means)
         return float(np.logaddexp.reduce(self._log_peaks - 0.5 * np.sum(z * z, axis=1)))
 
+    def memberships(self, points: Array) -> Array:
+        """Probability that each of the points (n, D) was drawn from each component, (n, K)."""
+        z = np.einsum("kij,nkj->nki", self._whiteners, points[:, None] - self.means)
+        log_shares = self._log_peaks - 0.5 * np.sum(z * z, axis=2)
+        return np.exp(log_shares - np.logaddexp.reduce(log_shares, axis=1)[:, None])
+
     @property
     def mean(self) -> Array:
         return np.exp(self.log_weights) @ self.means

@@ -1,0 +1,89 @@
+"""Shapes beyond the paper's: FAMILY-D-NUMBER, every member drawn from its number.
+
+Members with an even number are there to tune on; those with an odd number are held out, to be
+looked at once. The sets ``tuning`` and ``held-out`` name a selection of each, ``tuning-FAMILY`` and
+``held-out-FAMILY`` a single family's part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.problems.base import BenchmarkProblem
+from benchmarks.problems.curved import generate_banana, generate_rosenbrock
+from benchmarks.problems.cut import generate_halfspace, generate_simplex
+from benchmarks.problems.funnels import generate_funnel, generate_hierarchy
+from benchmarks.problems.modes import generate_modes
+from benchmarks.problems.shells import generate_crescent, generate_shell
+from benchmarks.problems.skewed import generate_skewed
+from benchmarks.problems.tails import generate_tails
+
+STREAM = 61014
+
+
+@dataclass(frozen=True)
+class Family:
+    """How members are made, in which dimensions, and which are in a set."""
+
+    generate: Callable[[str, int, np.random.Generator], BenchmarkProblem]
+    dimensions: range
+    set_dimensions: Sequence[int]
+    set_members: int = 1  # of each of these dimensions
+
+
+FAMILIES: Mapping[str, Family] = {
+    "modes": Family(generate_modes, range(1, 6), (1, 2, 3, 4, 5), 3),
+    "shell": Family(generate_shell, range(2, 4), (2, 3), 2),
+    "crescent": Family(generate_crescent, range(2, 4), (2, 3), 2),
+    "banana": Family(generate_banana, range(2, 7), (2, 3, 4, 6)),
+    "rosenbrock": Family(generate_rosenbrock, range(2, 7), (2, 3, 4, 6)),
+    "funnel": Family(generate_funnel, range(2, 11), (3, 5, 10)),
+    "hierarchy": Family(generate_hierarchy, range(3, 11), (3, 5, 10)),
+    "skewed": Family(generate_skewed, range(1, 7), (2, 3, 4, 6), 2),
+    "halfspace": Family(generate_halfspace, range(1, 7), (2, 3, 5)),
+    "simplex": Family(generate_simplex, range(1, 7), (2, 3, 5)),
+    "tails": Family(generate_tails, range(1, 7), (2, 4, 6)),
+}
+
+# The parity of the numbers in a set.
+SETS: Mapping[str, int] = {"tuning": 0, "held-out": 1}
+
+
+def shape_problem(name: str, family: str, D: int, number: int) -> BenchmarkProblem:
+    """The member of that family, dimension and number."""
+    dimensions = FAMILIES[family].dimensions
+    if D not in dimensions:
+        raise BenchmarkError(
+            f"unknown problem {name!r}: {family} has {dimensions[0]} to {dimensions[-1]} dimensions"
+        )
+    generator = np.random.default_rng([STREAM, *family.encode(), D, number])
+    return FAMILIES[family].generate(name, D, generator)
+
+
+def names_in(problems: Iterable[str]) -> list[str]:
+    """The names, with those of a set in the place of the set's name; each once."""
+    found: dict[str, None] = {}
+    for name in problems:
+        found.update(dict.fromkeys(_set_names(name) or [name]))
+    return list(found)
+
+
+def _set_names(name: str) -> list[str]:
+    """The members of a set; nothing if it is none."""
+    for kind, parity in SETS.items():
+        if name == kind:
+            return [item for family in FAMILIES for item in _members(family, parity)]
+        family = name.removeprefix(f"{kind}-")
+        if family in FAMILIES and family != name:
+            return _members(family, parity)
+    return []
+
+
+def _members(family: str, parity: int) -> list[str]:
+    form = FAMILIES[family]
+    numbers = range(parity, parity + 2 * form.set_members, 2)
+    return [f"{family}-{D}-{number}" for D in form.set_dimensions for number in numbers]

@@ -1,0 +1,217 @@
+"""The answers of the other shapes, against grids and Monte Carlo that share no code with them."""
+
+import numpy as np
+import pytest
+from benchmarks.errors import BenchmarkError
+from benchmarks.metrics import gskl
+from benchmarks.problems import load_problem
+from benchmarks.problems.base import Marginal
+from benchmarks.problems.importance import importance_sample
+from benchmarks.problems.shapes import FAMILIES, names_in
+from scipy import stats
+
+LEVELS = np.array([0.025, 0.5, 0.975])
+
+
+def log_joints(problem, points):
+    return np.array([problem.log_joint(x) for x in points])
+
+
+def check_answers(problem, log_evidence, points, weights, lml_tolerance, tolerance):
+    """Weighted points of the posterior say the same as its answers; tolerance is in sds."""
+    sd = np.sqrt(np.diag(problem.posterior_covariance))
+    mean = weights @ points
+    covariance = ((points - mean) * weights[:, None]).T @ (points - mean)
+    assert log_evidence == pytest.approx(problem.log_evidence, abs=lml_tolerance)
+    np.testing.assert_allclose(problem.posterior_mean / sd, mean / sd, atol=tolerance)
+    scaled = (covariance - problem.posterior_covariance) / np.outer(sd, sd)
+    np.testing.assert_allclose(scaled, 0.0, atol=3 * tolerance)
+    for d, marginal in enumerate(problem.marginals):
+        drawn = Marginal.of_draws(points[:, d], weights).quantile(LEVELS)
+        np.testing.assert_allclose(
+            marginal.quantile(LEVELS) / sd[d], drawn / sd[d], atol=4 * tolerance
+        )
+
+
+# A grid cuts an edge into steps, and thin shapes need a fine one.
+@pytest.mark.parametrize(
+    ("name", "n", "tolerance"),
+    [
+        ("modes-2-1", 250, 1e-3),
+        ("shell-2-0", 400, 2e-3),
+        ("crescent-2-0", 400, 2e-3),
+        ("crescent-2-1", 400, 2e-3),
+        ("banana-2-1", 400, 2e-3),
+        ("rosenbrock-2-1", 400, 2e-3),
+        ("skewed-2-0", 120, 5e-3),
+        ("halfspace-2-0", 300, 1e-2),
+        ("halfspace-2-1", 300, 1e-2),
+        ("simplex-2-1", 250, 1e-2),
+        ("tails-2-1", 300, 2e-3),
+    ],
+)
+def test_answers_agree_with_a_grid_in_two_dimensions(name, n, tolerance):
+    problem = load_problem(name, None)
+    sides, cell = [], 1.0
+    for marginal in problem.marginals:
+        lower, upper = marginal.quantile([1e-9, 1 - 1e-9])
+        edges = np.linspace(lower, upper, n + 1)
+        sides.append(0.5 * (edges[1:] + edges[:-1]))
+        cell *= edges[1] - edges[0]
+    points = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 2)
+    joint = np.exp(log_joints(problem, points) - problem.log_evidence) * cell
+    total = joint.sum()
+    check_answers(
+        problem, problem.log_evidence + np.log(total), points, joint / total, tolerance, tolerance
+    )
+
+
+def test_modes_in_one_dimension_agree_with_a_grid():
+    problem = load_problem("modes-1-0", None)
+    grid = problem.marginals[0].grid
+    joint = np.exp(log_joints(problem, grid[:, None])) * (grid[1] - grid[0])
+    total = joint.sum()
+    check_answers(problem, np.log(total), grid[:, None], joint / total, 1e-6, 1e-3)
+    shares = joint / total @ problem.modes.memberships(grid[:, None])
+    np.testing.assert_allclose(shares, problem.modes.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["modes-3-1", "shell-3-0", "crescent-3-4", "banana-3-0", "rosenbrock-6-0", "skewed-4-0",
+     "halfspace-5-0", "simplex-5-0", "tails-6-0"],
+)  # fmt: skip
+def test_answers_agree_with_importance_sampling_in_more_dimensions(name):
+    problem = load_problem(name, None)
+    generator = np.random.default_rng(1)
+    start = generator.multivariate_normal(
+        problem.posterior_mean, problem.posterior_covariance, size=2000
+    )
+    draws = importance_sample(
+        lambda points: log_joints(problem, points),
+        start, generator, 3000, rounds=5, components=40, last_draws=10_000,
+    )  # fmt: skip
+    assert draws.log_evidence_se < 0.05
+    error = draws.log_evidence - problem.log_evidence
+    assert abs(error) < 4 * draws.log_evidence_se + 0.01
+    moments = problem.posterior_mean, problem.posterior_covariance
+    assert gskl(*draws.moments(), *moments) < 0.03
+    sd = np.sqrt(np.diag(problem.posterior_covariance))
+    for d, marginal in enumerate(problem.marginals):
+        drawn = Marginal.of_draws(draws.points[:, d], draws.weights).quantile(LEVELS)
+        assert np.all(np.abs(marginal.quantile(LEVELS) - drawn) < 0.35 * sd[d])
+    if problem.modes is not None:
+        shares = draws.weights @ problem.modes.memberships(draws.points)
+        np.testing.assert_allclose(shares, problem.modes.weights, atol=0.03)
+
+
+def weigh(problem, points, log_proposal):
+    log_weights = log_joints(problem, points) - log_proposal
+    top = log_weights.max()
+    weights = np.exp(log_weights - top)
+    return top + np.log(weights.mean()), weights / weights.sum()
+
+
+@pytest.mark.parametrize("name", ["funnel-3-0", "funnel-10-1"])
+def test_a_funnel_agrees_with_draws_down_its_neck(name):
+    problem = load_problem(name, None)
+    generator = np.random.default_rng(2)
+    wide = 1.2 * np.sqrt(problem.posterior_covariance[0, 0])
+    v = wide * generator.standard_normal(40_000)
+    scale = 1.1 * np.exp(0.5 * v)[:, None]
+    others = scale * generator.standard_normal((len(v), problem.dimension - 1))
+    log_proposal = stats.norm.logpdf(v, 0, wide) + stats.norm.logpdf(others, 0, scale).sum(axis=1)
+    log_evidence, weights = weigh(problem, np.column_stack([v, others]), log_proposal)
+    sd = np.sqrt(np.diag(problem.posterior_covariance))
+    points = np.column_stack([v, others])
+    assert log_evidence == pytest.approx(problem.log_evidence, abs=0.02)
+    np.testing.assert_allclose(weights @ points / sd, problem.posterior_mean / sd, atol=0.05)
+    limits = Marginal.of_draws(points[:, 1], weights).quantile(LEVELS)
+    np.testing.assert_allclose(
+        limits / sd[1], problem.marginals[1].quantile(LEVELS) / sd[1], atol=0.08
+    )
+    s2 = problem.posterior_covariance[0, 0]
+    np.testing.assert_allclose(np.diag(problem.posterior_covariance)[1:], np.exp(s2 / 2))
+
+
+@pytest.mark.parametrize("name", ["hierarchy-3-0", "hierarchy-5-0"])
+def test_a_hierarchical_model_agrees_with_draws_of_every_width(name):
+    problem = load_problem(name, None)
+    generator = np.random.default_rng(3)
+    n = 60_000
+    mean, sd = problem.posterior_mean, np.sqrt(np.diag(problem.posterior_covariance))
+    mu = mean[0] + 1.2 * sd[0] * generator.standard_t(5, n)
+    log_tau = mean[1] + 1.3 * sd[1] * generator.standard_normal(n)
+    tau = np.exp(log_tau)[:, None]
+    log_proposal = stats.t.logpdf(mu, 5, mean[0], 1.2 * sd[0])
+    log_proposal += stats.norm.logpdf(log_tau, mean[1], 1.3 * sd[1])
+    # Half of the groups near mu, half where the data are.
+    near = generator.uniform(size=(n, problem.dimension - 2)) < 0.5
+    z = generator.standard_normal(near.shape)
+    theta = np.where(near, mu[:, None] + tau * z, mean[2:] + 1.1 * sd[2:] * z)
+    density = stats.norm.pdf(theta, mu[:, None], tau) + stats.norm.pdf(
+        theta, mean[2:], 1.1 * sd[2:]
+    )
+    log_proposal += np.log(0.5 * density).sum(axis=1)
+    points = np.column_stack([mu, log_tau, theta])
+    log_evidence, weights = weigh(problem, points, log_proposal)
+    assert 1 / np.sum(weights**2) > 2000
+    check_answers(problem, log_evidence, points, weights, 0.06, 0.06)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_has_its_dimensions_and_marginals_with_the_exact_moments(family):
+    form = FAMILIES[family]
+    for D in (form.dimensions[0], form.dimensions[-1]):
+        problem = load_problem(f"{family}-{D}-6", None)
+        assert problem.dimension == D
+        np.linalg.cholesky(problem.posterior_covariance)
+        assert np.all(problem.plausible_lower < problem.plausible_upper)
+        assert np.all(problem.lower < problem.plausible_lower)
+        assert np.all(problem.plausible_upper < problem.upper)
+        assert np.isfinite(problem.log_joint(problem.posterior_mean)) or family == "halfspace"
+        levels = (np.arange(200_000) + 0.5) / 200_000
+        for d, marginal in enumerate(problem.marginals):
+            values = marginal.quantile(levels)
+            sd = np.sqrt(problem.posterior_covariance[d, d])
+            assert values.mean() == pytest.approx(problem.posterior_mean[d], abs=5e-3 * sd)
+            assert values.std() == pytest.approx(sd, rel=2e-2)
+    with pytest.raises(BenchmarkError, match=f"{family} has .* dimensions"):
+        load_problem(f"{family}-{form.dimensions[-1] + 1}-0", None)
+
+
+def test_members_come_from_their_number_alone():
+    again, same, other = (load_problem(f"modes-3-{i}", None) for i in (4, 4, 5))
+    x = again.starting_point(1)
+    assert again.log_joint(x) == same.log_joint(x) != other.log_joint(x)
+
+
+def test_modes_are_as_far_apart_as_promised():
+    for number in range(20):
+        for D in (1, 2, 5):
+            modes = load_problem(f"modes-{D}-{number}", None).modes
+            assert 2 <= len(modes.weights) <= 6
+            assert modes.weights.min() >= 0.08 - 1e-12
+            assert modes.weights.sum() == pytest.approx(1)
+
+
+def test_zero_beyond_the_edge():
+    simplex = load_problem("simplex-3-0", None)
+    assert simplex.log_joint(np.array([0.5, 0.3, 0.3])) == -np.inf
+    assert np.isfinite(simplex.log_joint(np.array([0.4, 0.2, 0.2])))
+    half = load_problem("halfspace-2-0", None)
+    angles = np.linspace(0, 2 * np.pi, 50)
+    around = half.posterior_mean + 5 * np.column_stack([np.cos(angles), np.sin(angles)])
+    values = log_joints(half, around)
+    assert np.any(values == -np.inf) and np.any(np.isfinite(values))
+
+
+def test_sets_have_even_and_odd_members_and_share_none():
+    tuning, held_out = names_in(["tuning"]), names_in(["held-out"])
+    assert all(int(name.split("-")[-1]) % 2 == 0 for name in tuning)
+    assert all(int(name.split("-")[-1]) % 2 == 1 for name in held_out)
+    assert {name.split("-")[0] for name in tuning} == set(FAMILIES)
+    assert len(tuning) == len(held_out) == len(set(tuning))
+    assert names_in(["tuning-shell", "shell-2-0", "lumpy-2"]) == [
+        "shell-2-0", "shell-2-2", "shell-3-0", "shell-3-2", "lumpy-2",
+    ]  # fmt: skip
