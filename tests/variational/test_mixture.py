@@ -43,7 +43,9 @@ def test_weights_are_normalised_and_arrays_copied():
 def test_log_density_integrates_to_one():
     mixture = random_mixture(4, 1, 1)
     grid = np.linspace(-15.0, 15.0, 20001)
-    assert np.trapezoid(mixture.density(grid[:, None]), grid) == pytest.approx(1.0, abs=1e-9)
+    assert np.trapezoid(np.exp(mixture.log_density(grid[:, None])), grid) == pytest.approx(
+        1.0, abs=1e-9
+    )
 
 
 def test_log_density_far_in_the_tails():
@@ -82,19 +84,6 @@ def test_mode_against_a_general_optimiser():
 def test_mode_of_one_component_is_its_mean():
     mixture = random_mixture(1, 4, 1)
     np.testing.assert_allclose(mixture.mode(), mixture.means[0], rtol=1e-14)
-
-
-def test_marginal_by_integration():
-    mixture = random_mixture(3, 2, 5)
-    marginal = mixture.marginal([1])
-    grid = np.linspace(-20.0, 20.0, 4001)
-    for value in (-1.0, 0.4):
-        points = np.column_stack([grid, np.full(grid.size, value)])
-        expected = np.trapezoid(mixture.density(points), grid)
-        assert marginal.density(np.array([[value]]))[0] == pytest.approx(expected, rel=1e-9)
-    swapped = mixture.marginal([1, 0])
-    point = np.array([[0.3, -0.8]])
-    assert swapped.log_density(point[:, ::-1]) == pytest.approx(mixture.log_density(point))
 
 
 def test_without_renormalises():

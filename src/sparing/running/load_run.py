@@ -18,8 +18,6 @@ from sparing.store import RunDirectory
 from sparing.store.run_group import read_group
 from sparing.vbmc.stopping import StopReason
 
-FEWEST_EVALUATIONS = 2  # the smallest budget
-
 
 def load_run(path: str | PathLike[str]) -> Result:
     """The result in a file that ``result.save`` wrote, or of the run in a run directory.
@@ -53,7 +51,7 @@ def _replayed_result(store: RunDirectory) -> Result:
     unfinished = bool(pending_proposals(events))
     # Nothing in flight: the run ended here, and what it computed at its end is computed again.
     n_recorded = sum(isinstance(event, Evaluation) for event in events)
-    budget = sys.maxsize if unfinished else max(n_recorded, FEWEST_EVALUATIONS)
+    budget = sys.maxsize if unfinished else max(n_recorded, 2)  # the smallest budget
     inference = Inference(
         identity.problem, **identity.arguments, max_evaluations=budget, store=store
     )

@@ -7,7 +7,6 @@ Notation (Eq. 6)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,10 +91,6 @@ class GaussianMixture:
             raise ValueError(f"points must have shape (m, {self.dimension}), not {np.shape(x)}")
         return mixture_log_density(points, *self.arrays)
 
-    def density(self, x: Array) -> Array:
-        """q at points x (m, D); (m,)."""
-        return np.exp(self.log_density(x))
-
     def sample(self, n: int, generator: np.random.Generator) -> Array:
         """n independent draws, (n, D)."""
         component = generator.choice(self.n_components, size=n, p=self.weights)
@@ -126,11 +121,6 @@ class GaussianMixture:
         terms = np.log(self.weights) - self.dimension * np.log(self.scales) - 0.5 * distance
         terms = np.exp(terms - terms.max(axis=1, keepdims=True))
         return terms / terms.sum(axis=1, keepdims=True)
-
-    def marginal(self, dimensions: Sequence[int]) -> GaussianMixture:
-        """The marginal over the given dimensions, in the given order."""
-        kept = list(dimensions)
-        return GaussianMixture(self.weights, self.means[:, kept], self.scales, self.lengths[kept])
 
     def without(self, component: int) -> GaussianMixture:
         """The mixture less one component, the other weights renormalised (Section 3.6)."""
