@@ -18,6 +18,7 @@ SLOW = (
     "running/test_reproducibility.py",
     "running/test_several_runs.py",
     "store/test_durability.py",
+    "vbmc/test_held_out_draws.py",
     "test_docstrings.py",
     "test_documentation.py",
     "test_examples.py",
