@@ -71,29 +71,42 @@ def _cells(runs: Sequence[Run]) -> dict[str, str]:
         "converged": str(len(converged)),
         "converged and wrong": str(sum(map(is_wrong, converged))),
         "wrong": str(sum(map(is_wrong, good))),
-        "missed a mode": f"{sum(number > 0 for number in missed)}" if missed else ABSENT,
+        "missed a mode": _share_with_a_miss(missed),
         "LML error": _median(good, "lml_error"),
         "LML sd": _median(good, "lml_sd"),
         "gsKL": _median(good, "gskl"),
         "sd ratio, worst": _worst_ratio(good),
-        "sd ratio, median": _median(good, "sd_ratio", absent=math.nan),
+        "sd ratio, median": _median_ratio(good),
         "95 % limits": _median(good, "limit_error"),
         "evaluations": f"{np.median([run['evaluations'] for run in good]):g}",
     }
+
+
+def _share_with_a_miss(missed: Sequence[int]) -> str:
+    """Of the runs on problems with separate modes."""
+    return f"{sum(number > 0 for number in missed)} of {len(missed)}" if missed else ABSENT
 
 
 def _number(value: float | None) -> float:
     return math.inf if value is None else value
 
 
-def _median(runs: Sequence[Run], name: str, absent: float = math.inf) -> str:
+def _median(runs: Sequence[Run], name: str) -> str:
     """Over the runs that have it; what was not finite counts as the worst."""
-    values = [absent if run[name] is None else run[name] for run in runs if name in run]
-    finite = [value for value in values if not math.isnan(value)]
-    return f"{np.median(finite):.2g}" if finite else ABSENT
+    values = [_number(run[name]) for run in runs if name in run]
+    return f"{np.median(values):.2g}" if values else ABSENT
 
 
 def _worst_ratio(runs: Sequence[Run]) -> str:
     """The worst of the runs' worst ratios of marginal sds."""
-    ratios = [run["sd_ratio"] for run in runs if run.get("sd_ratio") is not None]
+    ratios = _ratios(runs)
     return f"{max(ratios, key=lambda ratio: abs(math.log(ratio))):.2f}" if ratios else ABSENT
+
+
+def _median_ratio(runs: Sequence[Run]) -> str:
+    ratios = _ratios(runs)
+    return f"{np.median(ratios):.2g}" if ratios else ABSENT
+
+
+def _ratios(runs: Sequence[Run]) -> list[float]:
+    return [run["sd_ratio"] for run in runs if run.get("sd_ratio") is not None]

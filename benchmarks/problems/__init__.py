@@ -23,7 +23,7 @@ from benchmarks.problems.lumpy import generate_lumpy
 from benchmarks.problems.neuron import NEURON_PROBLEMS, neuron_problem
 from benchmarks.problems.noisy import with_noise
 from benchmarks.problems.published import published_problem
-from benchmarks.problems.shapes import FAMILIES, SETS, shape_problem
+from benchmarks.problems.shapes import FAMILIES, SETS, parse, shape_problem
 from benchmarks.problems.student import generate_student
 
 GENERATORS: Mapping[str, Callable[[str, int, np.random.Generator], BenchmarkProblem]] = {
@@ -33,7 +33,6 @@ GENERATORS: Mapping[str, Callable[[str, int, np.random.Generator], BenchmarkProb
 }
 
 _NAME = re.compile(r"(?P<family>[a-z]+)-(?P<D>[1-9]\d*)(-g(?P<seed>\d+))?")
-_SHAPE = re.compile(r"(?P<family>[a-z]+)-(?P<D>[1-9]\d*)-(?P<number>\d+)")
 _NOISE = re.compile(r"(?P<exact>.+)\+(?P<kind>noise|uneven)(?P<sd>\d+(\.\d+)?)")
 
 
@@ -45,9 +44,9 @@ def load_problem(name: str, data: Path | None) -> BenchmarkProblem:
         return with_noise(exact, float(noise["sd"]), name, even=noise["kind"] == "noise")
     if name in NEURON_PROBLEMS:
         return neuron_problem(name, data)
-    shape = _SHAPE.fullmatch(name)
-    if shape is not None and shape["family"] in FAMILIES:
-        return shape_problem(name, shape["family"], int(shape["D"]), int(shape["number"]))
+    shape = parse(name)
+    if shape is not None:
+        return shape_problem(name, *shape)
     match = _NAME.fullmatch(name)
     if match is None or match["family"] not in GENERATORS:
         raise BenchmarkError(

@@ -22,6 +22,7 @@ from benchmarks.problems.base import Array
 LogDensities = Callable[[Array], Array]  # (n, D) -> (n,)
 
 DEGREES_OF_FREEDOM = 4.0
+CLOUD = 6000  # draws that components are fitted to
 JITTER = 1e-10  # of a component's covariance, relative
 
 
@@ -85,12 +86,10 @@ def importance_sample(
 ) -> WeightedDraws:
     """Weighted draws by a mixture of local Student's t, fitted anew in every round.
 
-    start (m, D) are points that reach the posterior from outside. A component is placed at a random
-    weighted draw, with the shape of the draws about it.
+    start (m, D) are points that reach the posterior from outside. A component is placed at a draw,
+    with the shape of the draws about it.
     """
-    whole = np.cov(start.T).reshape(start.shape[1], -1)
-    proposal = StudentMixture(np.ones(1), start.mean(axis=0)[None], np.linalg.cholesky(whole)[None])
-    answer = _draw(log_densities, proposal, draws, generator)
+    answer = WeightedDraws(start, np.full(len(start), 1 / len(start)), np.nan, np.nan)
     for last in (*(False,) * rounds, True):
         proposal = _fit(answer, components, generator)
         n = last_draws or draws if last else draws
@@ -110,19 +109,26 @@ def _draw(
 
 
 def _fit(draws: WeightedDraws, K: int, generator: np.random.Generator) -> StudentMixture:
-    """Local shapes about K of the draws, with what all draws together look like beside them."""
+    """Local shapes about K of the draws, with what all draws together look like beside them.
+
+    Half of the centres are random draws; the others are far from each other, for small modes.
+    """
     n, D = draws.points.shape
     tempered = draws.weights ** (1.0 if draws.effective_sample_size > 20 * D else 0.3)
-    picked = generator.choice(n, size=4000, p=tempered / tempered.sum())
-    cloud = draws.points[picked]
+    picked = generator.choice(n, size=CLOUD, p=tempered / tempered.sum())
+    cloud = np.unique(draws.points[picked], axis=0)
     mean, covariance = cloud.mean(axis=0), np.cov(cloud.T).reshape(D, D)
     covariance += JITTER * np.trace(covariance) * np.eye(D)
     whitened = np.linalg.solve(np.linalg.cholesky(covariance), (cloud - mean).T).T
-    centres = generator.choice(len(cloud), size=K, replace=False)
-    near = max(len(cloud) // K, 10 * D)
     means, factors = [mean], [np.linalg.cholesky(2.0 * covariance)]
-    for centre in centres:
+    many, few = max(len(cloud) // K, 10 * D), 5 * D
+    nearest = np.full(len(cloud), np.inf)  # to any centre so far
+    for k in range(K):
+        is_random = k < K // 2
+        centre = int(generator.integers(len(cloud))) if is_random else int(np.argmax(nearest))
         distance = np.sum((whitened - whitened[centre]) ** 2, axis=1)
+        nearest = np.minimum(nearest, distance)
+        near = min(many if is_random else few, len(cloud) - 1)
         group = cloud[np.argpartition(distance, near)[:near]]
         local = np.cov(group.T).reshape(D, D) + 1e-4 * covariance
         means.append(group.mean(axis=0))
@@ -167,7 +173,9 @@ def tempered_sample(
             factor *= np.exp(generator.uniform(-1.5, 0.3, size=n))
             moved = points + factor[:, None] * (points[a] - points[b])
             new_target, new_origin = log_densities(moved), log_start_densities(moved)
-            change = temperature * (new_target - target) + (1 - temperature) * (new_origin - origin)
+            with np.errstate(invalid="ignore"):  # both are -inf outside a box
+                tempered = temperature * new_target + (1 - temperature) * new_origin
+            change = tempered - temperature * target - (1 - temperature) * origin
             change = np.where(np.isfinite(new_target), change, -np.inf)
             accepted = np.log(generator.uniform(size=n)) < change
             points[accepted], target[accepted] = moved[accepted], new_target[accepted]

@@ -7,6 +7,7 @@ looked at once. The sets ``tuning`` and ``held-out`` name a selection of each, `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from benchmarks.problems.base import BenchmarkProblem
 from benchmarks.problems.curved import generate_banana, generate_rosenbrock
 from benchmarks.problems.cut import generate_halfspace, generate_simplex
 from benchmarks.problems.funnels import generate_funnel, generate_hierarchy
+from benchmarks.problems.models.problems import model_family
 from benchmarks.problems.modes import generate_modes
 from benchmarks.problems.shells import generate_crescent, generate_shell
 from benchmarks.problems.skewed import generate_skewed
@@ -47,10 +49,27 @@ FAMILIES: Mapping[str, Family] = {
     "halfspace": Family(generate_halfspace, range(1, 7), (2, 3, 5)),
     "simplex": Family(generate_simplex, range(1, 7), (2, 3, 5)),
     "tails": Family(generate_tails, range(1, 7), (2, 4, 6)),
+    # Members 0 to 3: those whose answers are in the table.
+    "epidemic": Family(model_family("epidemic"), range(5, 6), (5,), 2),
+    "kinetics": Family(model_family("kinetics"), range(3, 5), (3, 4), 2),
+    "psychometric": Family(model_family("psychometric"), range(4, 5), (4,), 2),
+    "garch": Family(model_family("garch"), range(4, 5), (4,), 2),
+    "predators": Family(model_family("predators"), range(4, 5), (4,), 2),
 }
 
 # The parity of the numbers in a set.
 SETS: Mapping[str, int] = {"tuning": 0, "held-out": 1}
+
+
+_NAME = re.compile(r"([a-z]+)-([1-9]\d*)-(\d+)")
+
+
+def parse(name: str) -> tuple[str, int, int] | None:
+    """Family, dimension and number; None if it is not the name of a shape."""
+    match = _NAME.fullmatch(name)
+    if match is None or match[1] not in FAMILIES:
+        return None
+    return match[1], int(match[2]), int(match[3])
 
 
 def shape_problem(name: str, family: str, D: int, number: int) -> BenchmarkProblem:
@@ -60,8 +79,12 @@ def shape_problem(name: str, family: str, D: int, number: int) -> BenchmarkProbl
         raise BenchmarkError(
             f"unknown problem {name!r}: {family} has {dimensions[0]} to {dimensions[-1]} dimensions"
         )
-    generator = np.random.default_rng([STREAM, *family.encode(), D, number])
-    return FAMILIES[family].generate(name, D, generator)
+    return FAMILIES[family].generate(name, D, member_generator(family, D, number))
+
+
+def member_generator(family: str, D: int, number: int) -> np.random.Generator:
+    """What a member is drawn from."""
+    return np.random.default_rng([STREAM, *family.encode(), D, number])
 
 
 def names_in(problems: Iterable[str]) -> list[str]:

@@ -5,6 +5,9 @@ from benchmarks.metrics import (
     gskl,
     marginal_total_variation,
     mmtv,
+    mode_masses,
+    worst_limit_error,
+    worst_sd_ratio,
 )
 from benchmarks.problems import load_problem
 from benchmarks.problems.base import Marginal
@@ -105,3 +108,29 @@ def test_normal_mixture_samples_have_its_moments():
         for w, m, c in zip(weights, means, covariances, strict=True)
     )
     assert mixture.log_density(x) == pytest.approx(np.log(density))
+
+
+def test_the_worst_sd_ratio_is_the_one_furthest_from_one():
+    exact = np.diag([1.0, 4.0, 9.0])
+    assert worst_sd_ratio(np.diag([1.1, 2.0, 9.0]), exact) == pytest.approx(np.sqrt(0.5))
+    assert worst_sd_ratio(np.diag([1.0, 4.0, 36.0]), exact) == pytest.approx(2.0)
+    assert np.isnan(worst_sd_ratio(np.diag([1.0, 0.0, 9.0]), exact))
+
+
+def test_limits_are_compared_in_exact_sds():
+    samples = np.random.default_rng(6).standard_normal((200_000, 2))
+    exact = (standard_normal(), standard_normal())
+    assert worst_limit_error(samples, exact, np.ones(2)) < 0.03
+    wide = samples * np.array([1.0, 1.5])
+    assert worst_limit_error(wide, exact, np.ones(2)) == pytest.approx(0.98, abs=0.04)
+    assert worst_limit_error(wide, exact, np.array([1.0, 2.0])) == pytest.approx(0.49, abs=0.02)
+    assert worst_limit_error(np.full((9, 2), np.nan), exact, np.ones(2)) == np.inf
+
+
+def test_the_mass_of_each_mode_is_counted():
+    modes = load_problem("modes-3-0", None).modes
+    mixture = modes.memberships.__self__
+    samples = mixture.sample(50_000, np.random.default_rng(7))
+    np.testing.assert_allclose(mode_masses(samples, modes), modes.weights, atol=0.02)
+    one = mixture.means[1] + 0.1 * np.random.default_rng(8).standard_normal((500, 3))
+    np.testing.assert_allclose(mode_masses(one, modes)[1], 1.0, atol=1e-3)

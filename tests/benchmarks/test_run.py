@@ -53,6 +53,18 @@ def test_a_campaign_records_the_errors_of_every_run(tmp_path, stub_library):
     assert len(lines) == 5 and "left" in lines[-1]
 
 
+def test_sets_are_run_and_scored_by_what_their_shapes_have(tmp_path, stub_library):
+    wanted = campaign(tmp_path, problems=["tuning-shell", "modes-1-0"], budget=100)
+    assert run_campaign(wanted, lambda _: None) == 0
+    rows = {row["problem"]: row for row in records(tmp_path)}
+    assert sorted(rows) == ["modes-1-0", *(f"shell-{D}-{i}" for D in (2, 3) for i in (0, 2))]
+    assert all(row["sd_ratio"] > 0 and row["limit_error"] > 0 for row in rows.values())
+    modes = rows["modes-1-0"]
+    assert len(modes["mode_masses"]) == len(modes["mode_weights"]) >= 2
+    assert sum(modes["mode_masses"]) == pytest.approx(1)
+    assert "mode_masses" not in rows["shell-2-0"]
+
+
 def test_a_finished_campaign_is_not_repeated_and_a_torn_line_is(tmp_path, stub_library):
     run_campaign(campaign(tmp_path, seeds=2), lambda _: None)
     path = tmp_path / "runs.jsonl"

