@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import cumulative_trapezoid
+from scipy.special import ndtr
 
 Array = NDArray[np.float64]
 NoisyValue = tuple[float, float]  # a value and the standard deviation of its noise
@@ -26,7 +27,7 @@ NoisyValue = tuple[float, float]  # a value and the standard deviation of its no
 # a method's first uniform draws would repeat x0.
 START_STREAM = 20180
 
-DRAWN_BINS = 1000  # of a marginal that is known from draws
+DRAWN_REACH, DRAWN_POINTS = 4.5, 1001  # of a marginal that is known from draws
 
 PAPER_BUDGET_FACTOR = 50  # Section 4: 50 (D + 2) likelihood evaluations
 
@@ -51,11 +52,13 @@ class Marginal:
 
     @classmethod
     def of_draws(cls, draws: Array, weights: Array | None = None) -> Marginal:
-        """From (weighted) draws (n,): a histogram whose bins hold equal mass."""
+        """From (weighted) draws (n,): their quantiles in even steps of a standard normal."""
         order = np.argsort(draws)
         mass = np.full(len(draws), 1.0) if weights is None else weights[order]
         cumulative = np.cumsum(mass) - 0.5 * mass
-        levels = np.linspace(0.0, 1.0, DRAWN_BINS + 1)
+        levels = np.concatenate(
+            [[0.0], ndtr(np.linspace(-DRAWN_REACH, DRAWN_REACH, DRAWN_POINTS)), [1.0]]
+        )
         grid = np.interp(levels, cumulative / mass.sum(), draws[order])
         return cls.of_quantiles(grid, levels)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from benchmarks.problems.base import Array
 
@@ -71,7 +71,7 @@ class StudentMixture:
             distance = np.sum(z * z, axis=0) / DEGREES_OF_FREEDOM
             peak = np.log(weight) + constant - np.sum(np.log(np.diag(factor)))
             parts.append(peak - half * np.log1p(distance))
-        return logsumexp(parts, axis=0)
+        return np.logaddexp.reduce(parts)
 
 
 def importance_sample(
@@ -102,7 +102,7 @@ def _draw(
 ) -> WeightedDraws:
     points = proposal.sample(n, generator)
     log_weights = log_densities(points) - proposal.log_densities(points)
-    log_sum = float(logsumexp(log_weights))
+    log_sum = float(np.logaddexp.reduce(log_weights))
     weights = np.exp(log_weights - log_sum)
     se = float(np.std(weights) * np.sqrt(n))
     return WeightedDraws(points, weights, log_sum - float(np.log(n)), se)
@@ -159,7 +159,7 @@ def tempered_sample(
         gap = np.where(np.isfinite(target), target - origin, -np.inf)
         step = _next_step(gap, 1 - temperature)
         weights = step * gap
-        total = float(logsumexp(weights))
+        total = float(np.logaddexp.reduce(weights))
         log_evidence += total - float(np.log(n))
         shares = np.exp(weights - total)
         variance += max(float(np.sum(shares**2)) - 1 / n, 0.0)
@@ -187,7 +187,7 @@ def _next_step(gap: Array, left: float) -> float:
     """The largest step that keeps half of the effective sample size."""
 
     def size(step: float) -> float:
-        shares = np.exp(step * gap - logsumexp(step * gap))
+        shares = np.exp(step * gap - np.logaddexp.reduce(step * gap))
         return float(1 / np.sum(shares**2))
 
     if size(left) >= 0.5 * len(gap):

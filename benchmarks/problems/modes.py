@@ -13,7 +13,7 @@ from benchmarks.problems.base import Array, BenchmarkProblem, Modes
 from benchmarks.problems.cigar import random_rotation
 from benchmarks.problems.normal_mixture import NormalMixture
 
-COMPONENTS = (2, 6)
+FEWEST, FEW, MOST = 2, 4, 6  # components
 SEPARATION = (4.0, 20.0)  # sds along the line between two neighbours
 AXES = (0.5, 1.5)
 LEAST_WEIGHT = 0.08
@@ -21,9 +21,16 @@ MARGIN = 2.0  # sds between the outermost means and the plausible box
 HARD_MARGIN = 10.0  # and the hard box
 
 
-def generate_modes(name: str, D: int, generator: np.random.Generator) -> BenchmarkProblem:
+def generate_few_modes(name: str, D: int, generator: np.random.Generator) -> BenchmarkProblem:
+    """A member with at most four modes."""
+    return generate_modes(name, D, generator, FEW)
+
+
+def generate_modes(
+    name: str, D: int, generator: np.random.Generator, most: int = MOST
+) -> BenchmarkProblem:
     """A member of the family."""
-    K = int(generator.integers(COMPONENTS[0], COMPONENTS[1] + 1))
+    K = int(generator.integers(FEWEST, most + 1))
     covariances = np.array([_random_covariance(D, generator) for _ in range(K)])
     means = _spread_means(covariances, generator)
     weights = LEAST_WEIGHT + (1 - K * LEAST_WEIGHT) * generator.dirichlet(np.ones(K))

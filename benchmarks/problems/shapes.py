@@ -19,7 +19,7 @@ from benchmarks.problems.curved import generate_banana, generate_rosenbrock
 from benchmarks.problems.cut import generate_halfspace, generate_simplex
 from benchmarks.problems.funnels import generate_funnel, generate_hierarchy
 from benchmarks.problems.models.problems import model_family
-from benchmarks.problems.modes import generate_modes
+from benchmarks.problems.modes import generate_few_modes, generate_modes
 from benchmarks.problems.shells import generate_crescent, generate_shell
 from benchmarks.problems.skewed import generate_skewed
 from benchmarks.problems.tails import generate_tails
@@ -35,10 +35,12 @@ class Family:
     dimensions: range
     set_dimensions: Sequence[int]
     set_members: int = 1  # of each of these dimensions
+    in_whole_sets: bool = True  # or only in the set of this family
 
 
 FAMILIES: Mapping[str, Family] = {
     "modes": Family(generate_modes, range(1, 6), (1, 2, 3, 4, 5), 3),
+    "fewmodes": Family(generate_few_modes, range(1, 6), (1, 2, 3, 4), 5, in_whole_sets=False),
     "shell": Family(generate_shell, range(2, 4), (2, 3), 2),
     "crescent": Family(generate_crescent, range(2, 4), (2, 3), 2),
     "banana": Family(generate_banana, range(2, 7), (2, 3, 4, 6)),
@@ -99,7 +101,8 @@ def _set_names(name: str) -> list[str]:
     """The members of a set; nothing if it is none."""
     for kind, parity in SETS.items():
         if name == kind:
-            return [item for family in FAMILIES for item in _members(family, parity)]
+            families = (family for family, form in FAMILIES.items() if form.in_whole_sets)
+            return [item for family in families for item in _members(family, parity)]
         family = name.removeprefix(f"{kind}-")
         if family in FAMILIES and family != name:
             return _members(family, parity)

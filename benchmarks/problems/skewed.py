@@ -1,7 +1,7 @@
 """Skewed posteriors that lean on their bounds: beta, gamma, log-normal and truncated normal.
 
-Marginals are cut at finite bounds; half of the members are products of them, the others are tied
-by a normal copula.
+Marginals are cut at finite bounds; some members are products of them, most are tied by a normal
+copula.
 
 Notation
 --------
@@ -27,6 +27,8 @@ Z_REACH = 8.0
 TABLE_POINTS = 4001
 NODES = 30  # panels of a quadrature over z
 FAR_TAIL = 1e-5  # mass of a gamma or log-normal beyond its upper bound
+TIED = 0.75  # share of members with a copula
+LOADINGS = (0.6, 0.95)  # on a common factor; correlations are their products
 PLAUSIBLE_LEVELS = (0.1, 0.9)
 
 
@@ -75,8 +77,8 @@ def generate_skewed(name: str, D: int, generator: np.random.Generator) -> Benchm
     """A member of the family."""
     marginals = [_random_marginal(generator) for _ in range(D)]
     correlation = np.eye(D)
-    if generator.uniform() < 0.5:
-        loadings = generator.uniform(-0.85, 0.85, size=D)
+    if generator.uniform() < TIED:
+        loadings = generator.uniform(*LOADINGS, size=D) * generator.choice([-1.0, 1.0], size=D)
         correlation = np.outer(loadings, loadings)
         np.fill_diagonal(correlation, 1.0)
     precision = np.linalg.inv(correlation) - np.eye(D)

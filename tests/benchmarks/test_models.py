@@ -28,11 +28,9 @@ def model_of(name):
 def test_the_table_agrees_with_a_short_importance_sample(name):
     problem, model = load_problem(name, None), model_of(name)
     generator = np.random.default_rng(9)
-    start = model.sample_prior(1000, generator)
-    if model.box is None:  # far narrower than the prior
-        start = generator.multivariate_normal(
-            problem.posterior_mean, 3 * problem.posterior_covariance, size=1000
-        )
+    start = generator.multivariate_normal(
+        problem.posterior_mean, 3 * problem.posterior_covariance, size=1000
+    )
     draws = importance_sample(
         model.log_joints, start, generator, 4000, rounds=6, components=30, last_draws=20_000
     )

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.errors import BenchmarkError
 from benchmarks.metrics import gskl
 from benchmarks.problems.base import Array, Marginal
-from benchmarks.problems.importance import WeightedDraws, importance_sample, tempered_sample
+from benchmarks.problems.importance import importance_sample, tempered_sample
 from benchmarks.problems.models.base import Model
 from benchmarks.problems.models.problems import LEVELS, MODELS, TABLE, fingerprint
 from benchmarks.problems.shapes import FAMILIES, member_generator, parse
@@ -28,6 +28,7 @@ NUMBERS = range(4)
 PARTICLES, MOVES = 10_000, 40
 DRAWS, LAST_DRAWS, COMPONENTS, ROUNDS = 20_000, 300_000, 80, 6
 GRID_DIMENSION, GRID_REACH = 3, 6.0  # prior sds
+END = 1e-5  # mass beyond the ends of a tabulated marginal
 DEPTH = 20.0  # nats below the peak that the fine grid reaches
 LML_AGREEMENT, GSKL_AGREEMENT = 0.06, 0.01
 
@@ -100,16 +101,15 @@ def _by_importance(model: Model, start: Array, generator: np.random.Generator) -
         "log_evidence_se": draws.log_evidence_se,
         "mean": mean.tolist(),
         "covariance": covariance.tolist(),
-        "quantiles": [_quantiles(draws, model, d).tolist() for d in range(len(mean))],
+        "quantiles": [
+            _quantiles(Marginal.of_draws(column, draws.weights)) for column in draws.points.T
+        ],
     }
 
 
-def _quantiles(draws: WeightedDraws, model: Model, d: int) -> Array:
-    """At LEVELS, the outermost at the bounds or at the outermost draws."""
-    values = Marginal.of_draws(draws.points[:, d], draws.weights).quantile(LEVELS)
-    if model.box is not None:
-        values[[0, -1]] = model.box.lower[d], model.box.upper[d]
-    return values
+def _quantiles(marginal: Marginal) -> list[float]:
+    """At LEVELS, the ends where a little mass is left: the outermost draws are anywhere."""
+    return marginal.quantile(np.clip(LEVELS, END, 1 - END)).tolist()
 
 
 def by_grid(model: Model, coarse: int = 100, fine: int = 200) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _grid_summary(sides: Array, masses: Array, log_evidence: float) -> dict[str,
         "log_evidence_se": 0.0,
         "mean": mean.tolist(),
         "covariance": covariance.tolist(),
-        "quantiles": [marginal.quantile(LEVELS).tolist() for marginal in marginals],
+        "quantiles": [_quantiles(marginal) for marginal in marginals],
     }
 
 
