@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
 from functools import partial
@@ -28,16 +29,16 @@ Call = Callable[[], Any]
 _DASK_OPTIONS = {"pure": False, "retries": 0}
 
 
-class _ClusterExecutor(Executor):
+class _ClusterExecutor(Executor, ABC):
     """Futures of `concurrent.futures` for the calls of a cluster, which outlives this executor."""
 
     def __init__(self) -> None:
         self._futures: set[Future[Any]] = set()
         self._is_shut_down = False
 
+    @abstractmethod
     def _start(self, call: Call) -> Future[Any]:
         """Hand a call to the cluster."""
-        raise NotImplementedError
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Call fn(*args, **kwargs) in a worker of the cluster."""

@@ -1,7 +1,5 @@
 """The one array type of the package."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
