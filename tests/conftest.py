@@ -24,6 +24,7 @@ SLOW = (
     "testing",
     "vbmc/test_events.py",
     "vbmc/test_held_out_draws.py",
+    "vbmc/test_two_modes.py",
     "test_docstrings.py",
     "test_documentation.py",
     "test_examples.py",

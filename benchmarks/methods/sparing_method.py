@@ -148,6 +148,7 @@ VARIANTS: dict[str, Callable[[Any], Any]] = {
     "sparing-no-final-fit": with_paper("final_fit"),
     "sparing-no-correction": with_paper("evidence"),
     "sparing-no-posterior-test": with_paper("accuracy"),
+    "sparing-trusting": with_paper("exploration"),
     "sparing-paper-warm-up": paper_warm_up,
     "sparing-paper-acquisition": paper_acquisition,
     "sparing-paper-surrogate": with_paper("surrogate"),

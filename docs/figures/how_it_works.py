@@ -19,6 +19,7 @@ from sparing.cli import demo_run as demo
 from sparing.numerics.arrays import Array
 from sparing.plots import BLUE, GREEN, GREY, ORANGE, new_figure
 from sparing.surrogate.training_set import TrainingSet
+from sparing.variational.normal_mixture import unchanged
 from sparing.vbmc.state import TrainedSurrogate
 
 if TYPE_CHECKING:
@@ -204,15 +205,10 @@ def _variance_reduction(trained: TrainedSurrogate) -> Array:
 
 def _components(posterior: sparing.Posterior) -> list[Array]:
     """Weighted densities of the components on the grid, in the user's coordinate."""
-    u = posterior.transform.to_working(GRID[:, None])[:, 0]
-    jacobian = np.exp(-posterior.transform.log_jacobian(u[:, None]))
-    q = posterior.mixture
-    sds = q.scales * q.lengths[0]
-    heights = q.weights / (sds * np.sqrt(2 * np.pi))
-    return [
-        height * np.exp(-0.5 * ((u - mean) / sd) ** 2) * jacobian
-        for height, mean, sd in zip(heights, q.means[:, 0], sds, strict=True)
-    ]
+    u = posterior.transform.to_working(GRID[:, None])
+    jacobian = np.exp(-posterior.transform.log_jacobian(u))
+    terms = unchanged(posterior.mixture).component_log_densities(u)
+    return list((np.exp(terms) * jacobian[:, None]).T)
 
 
 def _draw_surrogate(ax: Axes, trained: TrainedSurrogate, points: Array) -> None:

@@ -9,6 +9,8 @@
 from sparing.acquisition.cma_es import CmaEs
 from sparing.acquisition.initial_design import LatinHypercube, UniformDesign
 from sparing.acquisition.rules import (
+    EvenDraw,
+    Frontier,
     PointRule,
     PosteriorDraw,
     ProspectiveSampling,
@@ -23,8 +25,9 @@ from sparing.surrogate.map_then_slice.training import MapThenSlice
 from sparing.surrogate.training_data import CompressedDepths, MeasuredValues
 from sparing.variational.fit import VariationalSettings
 from sparing.variational.whitening import Unwhitened, Whitened
-from sparing.vbmc.answer import BestBound, LastFit, RicherFit, SmallestError
-from sparing.vbmc.evidence import ImportanceCorrected, LowerBound
+from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
+from sparing.vbmc.evidence import LowerBound, SurrogatePosterior
+from sparing.vbmc.exploration import LookElsewhere, Trusting
 from sparing.vbmc.posterior_error import ExpectedError, Untested
 from sparing.vbmc.settings import HyperparameterSchedule
 from sparing.vbmc.stopping import Stopping
@@ -36,24 +39,28 @@ __all__ = [
     "CmaEs",
     "Collapsed",
     "CompressedDepths",
+    "EvenDraw",
     "ExpectedError",
+    "Frontier",
     "HyperparameterSchedule",
-    "ImportanceCorrected",
     "LastFit",
     "LatinHypercube",
+    "LookElsewhere",
     "LowerBound",
     "MapThenSlice",
     "MeasuredValues",
     "PointRule",
     "PosteriorDraw",
     "ProspectiveSampling",
-    "RicherFit",
     "ShrinkingClouds",
     "SmallestError",
     "Stopping",
     "Surrogate",
+    "SurrogatePosterior",
     "SurrogateTraining",
     "TemperedSampling",
+    "ThoroughSample",
+    "Trusting",
     "UncertaintySampling",
     "UniformDesign",
     "Untested",

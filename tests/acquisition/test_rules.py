@@ -7,6 +7,8 @@ from scipy import stats
 from sparing.acquisition.cma_es import CmaEs
 from sparing.acquisition.rules import (
     ALL_SAMPLES,
+    EvenDraw,
+    Frontier,
     PosteriorDraw,
     ProspectiveSampling,
     TemperedSampling,
@@ -21,6 +23,7 @@ from sparing.acquisition.search import search_box
 from sparing.surrogate.gaussian_process import condition
 from sparing.surrogate.training_set import TrainingSet
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import unchanged
 
 
 def surrogate(n_samples: int = 3):
@@ -39,11 +42,18 @@ RULES = [
     ProspectiveSampling(),
     TemperedSampling(),
     VarianceReduction(),
+    Frontier(),
     PosteriorDraw(),
     PosteriorDraw(widening=1.5),
+    EvenDraw(),
     ProspectiveSampling(search=CmaEs(evaluations_per_dimension=20), n_samples=ALL_SAMPLES),
 ]
-SEARCHED = RULES[:4]
+SEARCHED = RULES[:5]
+
+
+def stretched(factor):
+    """Every component about its own mean."""
+    return GaussianMixture(MIXTURE.weights, MIXTURE.means, factor * MIXTURE.scales, MIXTURE.lengths)
 
 
 def each_rule(rules):
@@ -75,11 +85,12 @@ def test_same_generator_same_point(rule):
 
 
 def test_rules_are_told_apart_by_their_names():
-    assert len({rule.name for rule in RULES}) == 5
+    assert len({rule.name for rule in RULES}) == 7
 
 
-def test_only_draws_from_the_posterior_are_held_out():
-    assert [rule.held_out for rule in RULES] == [False] * 4 + [True] * 2 + [False]
+def test_draws_are_held_out_and_so_is_what_the_frontier_asks():
+    assert [rule.held_out for rule in RULES] == [False] * 4 + [True] * 4 + [False]
+    assert [type(rule) for rule in RULES if rule.reaches_out] == [Frontier]
 
 
 @each_rule(SEARCHED)
@@ -109,6 +120,32 @@ def test_the_tempered_rule_flattens_the_density_alone():
     np.testing.assert_allclose(np.exp(found), expected, rtol=1e-10)
 
 
+def test_the_frontier_is_the_variance_of_a_log_normal_variable():
+    """By draws of exp(f), as far as V is not cut."""
+    gp = surrogate()
+    mean, variance = gp.predict(POINTS)
+    found = criterion(Frontier(), gp)(POINTS)
+    z = np.random.default_rng(3).standard_normal(400_000)
+    for f, v, value in zip(mean, variance, found, strict=True):
+        if v < 0.3:  # beyond, draws would not do
+            expected = np.log(np.exp(f + np.sqrt(v) * z).var())
+            assert value == pytest.approx(expected, abs=0.05)
+    exact = 2.0 * mean + variance + np.log(np.exp(variance) - 1.0)
+    np.testing.assert_allclose(found, exact, rtol=1e-8)
+    assert np.max(variance) > 0.3
+
+
+def test_the_frontier_does_not_go_where_nothing_is_known():
+    """V counts up to a limit: a deep place is not made up for by knowing nothing of it."""
+    values = [
+        Frontier(largest_variance=9.0).log_acquisition(np.zeros(2), np.array([-3.0, -8.0]), v)
+        for v in (np.array([9.0, 9.0]), np.array([9.0, 400.0]))
+    ]
+    np.testing.assert_allclose(values[0], values[1])
+    assert values[0][0] - values[0][1] == pytest.approx(10.0)
+    assert np.isfinite(Frontier().log_acquisition(np.zeros(1), np.zeros(1), np.zeros(1)))[0]
+
+
 @each_rule([UncertaintySampling(), ProspectiveSampling()])
 def test_training_points_are_never_chosen_again(rule):
     gp = surrogate(n_samples=1)
@@ -118,11 +155,11 @@ def test_training_points_are_never_chosen_again(rule):
 
 
 def test_variance_reduction_is_that_of_references_from_q_and_from_q_widened():
-    """Against the drop at a great many draws, half of them stretched about the mean of q."""
+    """Against the drop at a great many draws, half of them from components that are wider."""
     gp = surrogate()
     generator = np.random.default_rng(5)
     draws = MIXTURE.sample(20_000, generator)
-    draws[::2] = MIXTURE.mean + 1.5 * (draws[::2] - MIXTURE.mean)
+    draws[::2] = stretched(1.5).sample(10_000, generator)
     expected = gp.variance_reduction(draws)(POINTS)
     found = np.exp(criterion(VarianceReduction(n_references=4000), gp)(POINTS))
     np.testing.assert_allclose(found, expected, rtol=0.25)
@@ -147,10 +184,23 @@ def test_posterior_draws_come_from_the_posterior(widening):
     rule = PosteriorDraw(widening=widening)
     generator = np.random.default_rng(6)
     draws = np.array([rule.choose(gp, MIXTURE, generator) for _ in range(4000)])
-    reference = MIXTURE.sample(40_000, np.random.default_rng(7))
-    reference = MIXTURE.mean + widening * (reference - MIXTURE.mean)
+    reference = stretched(widening).sample(40_000, np.random.default_rng(7))
     for column, other in zip(draws.T, reference.T, strict=True):
         assert stats.ks_2samp(column, other).pvalue > 0.01
+
+
+def test_even_draws_have_components_by_the_roots_of_their_weights():
+    """A small mode far away, and wider than it seems."""
+    gp = surrogate()
+    two = GaussianMixture([0.96, 0.04], [[0.0, 0.0], [2.0, 2.0]], [0.05, 0.05], [1.0, 1.0])
+    generator = np.random.default_rng(6)
+    draws = np.array([EvenDraw(widening=1.5).choose(gp, two, generator) for _ in range(4000)])
+    far = draws[:, 0] > 1.0
+    share = 0.2 / (0.2 + np.sqrt(0.96))
+    assert far.mean() == pytest.approx(share, abs=4.0 * np.sqrt(share / 4000))
+    for part, centre in ((draws[far], 2.0), (draws[~far], 0.0)):
+        np.testing.assert_allclose(part.mean(axis=0), centre, atol=0.02)
+        np.testing.assert_allclose(part.std(axis=0), 1.5 * 0.05, rtol=0.1)
 
 
 def test_draws_from_a_posterior_with_a_distant_component_stay_in_the_box():
@@ -187,10 +237,24 @@ def test_the_rule_is_judged_with_as_many_samples_as_it_says(monkeypatch):
     assert counts == [2, 5]
 
 
-def test_widened_draws_are_stretched_about_the_mean():
-    plain = widened_draws(MIXTURE, 50, 1.0, np.random.default_rng(9))
-    wide = widened_draws(MIXTURE, 50, 2.5, np.random.default_rng(9))
-    np.testing.assert_allclose(wide - MIXTURE.mean, 2.5 * (plain - MIXTURE.mean))
+def test_widened_draws_are_stretched_about_the_mean_of_their_component():
+    """About that of all of them, draws of two modes would come to lie outside both."""
+    two = GaussianMixture([0.3, 0.7], [[-5.0, 0.0], [5.0, 0.0]], [0.1, 0.1], [1.0, 1.0])
+    plain = widened_draws(two, 50, 1.0, np.random.default_rng(9))
+    wide = widened_draws(two, 50, 2.5, np.random.default_rng(9))
+    centres = np.column_stack([np.sign(plain[:, 0]) * 5.0, np.zeros(50)])
+    np.testing.assert_allclose(wide - centres, 2.5 * (plain - centres))
+    assert 5 < np.sum(plain[:, 0] < 0.0) < 25
+
+
+def test_rules_take_posteriors_of_any_shape():
+    """Given the same distribution they choose the same point, up to rounding."""
+    gp = surrogate()
+    for rule in RULES:
+        one, other = (
+            rule.choose(gp, q, np.random.default_rng(1)) for q in (MIXTURE, unchanged(MIXTURE))
+        )
+        np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_regularisation_is_eq_s22():

@@ -14,6 +14,7 @@ PARTS = {
     "sparing-no-final-fit": {"final_fit"},
     "sparing-no-correction": {"evidence"},
     "sparing-no-posterior-test": {"accuracy"},
+    "sparing-trusting": {"exploration"},
     "sparing-paper-warm-up": {"warm_up"},
     "sparing-paper-acquisition": {"rules", "warm_up"},
     "sparing-paper-surrogate": {"surrogate"},

@@ -24,12 +24,13 @@ def test_the_surrogate_of_a_result_knows_the_target(make):
 
 
 def test_the_surrogate_of_a_result_is_the_run_s_own():
-    """Of a posterior that is narrow beside the box: the first points are left out of it."""
+    """Of a posterior that is narrow beside the box: the paper leaves the first points out of it."""
 
     def narrow(x):
         return -50.0 * float(x @ x)
 
-    run = sparing.Inference(sparing.Problem(narrow, [-2, -2], [2, 2]), seed=3, max_evaluations=60)
+    problem, settings = sparing.Problem(narrow, [-2, -2], [2, 2]), sparing.Settings.paper()
+    run = sparing.Inference(problem, seed=3, max_evaluations=60, settings=settings)
     while proposals := run.ask(1):
         run.tell(proposals[0], narrow(proposals[0].x))
     result, own = run.result(), run._engine.state.trained

@@ -176,9 +176,10 @@ def test_settings_are_told_by_how_they_differ():
     assert "settings=sparing.Settings.paper()" in reproduction(paper).call
     changed = replace(sparing.Settings(), final_fit=LastFit(), bounded_map=sparing.BoundedMap.LOGIT)
     told = reproduction(replace(result, settings=changed))
+    usual_fit = vars(sparing.Settings().final_fit)
     assert {name: (here, there) for name, here, there in told.changed} == {
         "bounded_map": ("LOGIT", "PROBIT"),
-        "final_fit.n_components": ("None", str(sparing.Settings().final_fit.n_components)),
+        **{f"final_fit.{name}": ("None", str(value)) for name, value in usual_fit.items()},
     }
     assert "with the changes below" in told.call
     # A file may hold 5.0 where the code has 5.

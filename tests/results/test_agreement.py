@@ -140,7 +140,7 @@ class TestVerdict:
     def test_real_runs(self):
         problem = sparing.Problem(normal_log_density, [-2, -2], [2, 2], names=["a", "b"])
         runs = [
-            sparing.infer(problem, seed=seed, max_evaluations=25, progress=False)
+            sparing.infer(problem, seed=seed, max_evaluations=60, progress=False)
             for seed in (1, 2, 3)
         ]
         diagnosis = diagnose(runs)

@@ -1,6 +1,8 @@
 """A run directory gives its result back, without the model and without a change."""
 
 import dataclasses
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ from tests.store.support import contents
 
 import sparing
 from sparing.errors import LoadError, StoreError, StoreMismatchError, TargetError
+from sparing.executors import Outcome
 from sparing.problem.warning_text import WarningTopic
+from sparing.results.files.fingerprint import fingerprint
 from sparing.running.load_run import load_run
 from sparing.running.stored_run import (
     RESULT,
@@ -20,8 +24,17 @@ from sparing.running.stored_run import (
     stored_identity,
 )
 from sparing.store import RunDirectory
+from sparing.store.json_members import parse_object
 from sparing.store.run_group import open_group
-from sparing.strategies import LastFit
+from sparing.strategies import (
+    CompressedDepths,
+    LastFit,
+    PosteriorDraw,
+    Trusting,
+    VarianceReduction,
+)
+
+EARLIER_RESULT = Path(__file__).parents[1] / "results" / "files" / "sample" / "result-v2.sparing"
 
 
 def log_likelihood(x):
@@ -161,6 +174,90 @@ def test_the_identity_continues_the_run(tmp_path):
     assert identity.settings.stopping.tolerance_sd == 0.3
     options = {**identity.arguments, "max_evaluations": 13, "progress": False}
     assert sparing.infer(make_problem(), store=tmp_path, **options).n_evaluations == 13
+
+
+class TestSettings:
+    """Those of the run in the directory hold, unless others are given, which are refused."""
+
+    def test_without_any_the_run_goes_on_with_its_own(self, tmp_path):
+        own = sparing.Settings(n_active=3, rules=(PosteriorDraw(),))
+        started = run(tmp_path, settings=own, max_evaluations=12)
+        result = run(tmp_path, max_evaluations=14)
+        assert result.n_evaluations == 14
+        assert result.settings == started.settings
+        assert_same_result(run(tmp_path / "whole", settings=own, max_evaluations=14), result)
+
+    def test_others_are_refused_and_what_differs_is_named(self, tmp_path):
+        run(tmp_path, settings=sparing.Settings(n_active=3), max_evaluations=12)
+        with pytest.raises(StoreMismatchError) as caught:
+            run(tmp_path, settings=sparing.Settings())
+        assert caught.value.differences == (("settings.n_active", "3", "5"),)
+        with pytest.raises(StoreMismatchError) as caught:
+            run(tmp_path, tolerance=0.3)
+        (difference,) = caught.value.differences
+        assert difference == ("settings.stopping.tolerance_sd", "0.1", "0.3")
+
+    def test_a_run_of_an_earlier_release_goes_on_with_the_nearest(self, tmp_path):
+        problem = make_problem()
+        points = np.array([[1.0, 0.3], [0.7, 0.5], [2.0, 0.4]])
+        with RunDirectory.open(tmp_path, earlier_fingerprint(problem), seed=7) as store:
+            for i, x in enumerate(points):
+                store.append(sparing.Proposal(i, x))
+                outcome = Outcome(problem.log_joint(x), sparing.Status.OK, 0.1)
+                store.append(sparing.Evaluation(i, i, x, outcome))
+        with pytest.raises(StoreMismatchError) as caught:
+            run(tmp_path, seed=None, settings=sparing.Settings())
+        names = {name.split(".")[1] for name, _, _ in caught.value.differences}
+        assert names == {"depths", "rules", "exploration"}
+        result = run(tmp_path, seed=None, max_evaluations=13)
+        assert (result.n_evaluations, result.seed) == (13, 7)
+        np.testing.assert_array_equal([entry.x for entry in result.evaluations[:3]], points)
+        expected = sparing.Settings(
+            depths=CompressedDepths(slope=0.05),
+            rules=(
+                VarianceReduction(),
+                PosteriorDraw(),
+                VarianceReduction(),
+                PosteriorDraw(widening=1.5),
+            ),
+            exploration=Trusting(),
+        )
+        assert result.settings == expected
+        assert_same_result(load_run(tmp_path), result)
+
+    def test_several_runs_go_on_with_their_own(self, tmp_path):
+        own = sparing.Settings(n_active=3)
+        run(tmp_path, settings=own, max_evaluations=11, runs=2)
+        several = run(tmp_path, max_evaluations=12, runs=2)
+        for result in (*several.results, several.pooled):
+            assert result.settings.n_active == 3
+
+    @pytest.mark.parametrize("settings", [{"surprise": 1}, {"rules": []}, 3, None])
+    def test_settings_that_cannot_be_read_are_named(self, tmp_path, settings):
+        problem = make_problem()
+        now = fingerprint(problem, sparing.Settings(), tag="", starting_points=np.empty((0, 2)))
+        RunDirectory.open(tmp_path, {**now, "settings": settings}, seed=1).close()
+        with pytest.raises(StoreMismatchError, match=r"- settings"):
+            run(tmp_path, seed=None)
+
+    def test_a_path_that_cannot_be_read_is_refused_as_ever(self, tmp_path):
+        (tmp_path / "file").write_text("")
+        with pytest.raises(StoreError, match="cannot create"):
+            sparing.Inference(make_problem(), store=tmp_path / "file")
+        run(tmp_path / "run", max_evaluations=12)
+        (tmp_path / "run" / "problem.json").write_text("{}")
+        with pytest.raises(StoreError, match=r"problem\.json cannot be used"):
+            run(tmp_path / "run")
+
+
+def earlier_fingerprint(problem):
+    """What the release before this one wrote of a run with its default settings."""
+    with zipfile.ZipFile(EARLIER_RESULT) as archive:
+        settings = parse_object(archive.read("record.json"))["settings"]
+    del settings["evaluations_per_dimension"]  # it is not part of a run's identity
+    settings["coordinates"] = {"kind": "Whitened"}  # those of the sample are not the default
+    now = fingerprint(problem, sparing.Settings(), tag="", starting_points=np.empty((0, 2)))
+    return {**now, "settings": settings}
 
 
 def test_no_starting_points(tmp_path):

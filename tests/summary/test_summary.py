@@ -28,6 +28,7 @@ from sparing.summary import Light, Topic, check_run
 from sparing.summary.numbers import duration, estimate, parameter_rows, rounded
 from sparing.summary.story import ANOTHER_SEED, ITS_SOURCES, SEEN_BY, tell_story
 from sparing.variational.divergence import gaussianised_symmetric_kl
+from sparing.vbmc.exploration import LOOKING, Trusting
 from sparing.vbmc.final import FinalSolution, warnings_for_the_user
 from sparing.vbmc.state import initial_state
 from sparing.vbmc.stopping import StopReason
@@ -120,6 +121,38 @@ def test_convergence(reason, index, light):
     )
     result = replace(with_last(converged(), features=features), stop_reason=reason)
     assert light_of(result, Topic.CONVERGENCE) is light
+
+
+def test_a_run_that_has_looked_elsewhere_says_so():
+    """And names how many evaluations that took."""
+    result = converged()
+    n = sum(entry.rule in LOOKING for entry in result.evaluations)
+    (check,) = [check for check in check_run(result) if check.topic is Topic.ELSEWHERE]
+    assert check.light is Light.GREEN
+    assert f"{n} of {result.n_evaluations} evaluations" in check.finding
+    fill = tuple(replace(entry, rule=LOOKING[-1]) for entry in result.evaluations[:3])
+    others = tuple(replace(entry, rule="") for entry in result.evaluations[3:])
+    looked = replace(result, evaluations=fill + others)
+    (check,) = [check for check in check_run(looked) if check.topic is Topic.ELSEWHERE]
+    assert check.light is Light.GREEN
+    assert f"3 of {result.n_evaluations} evaluations" in check.finding
+
+
+@pytest.mark.parametrize("reason", [StopReason.BUDGET, StopReason.INTERRUPTED])
+def test_a_run_that_ended_early_may_have_missed_a_mode(reason):
+    result = replace(converged(), stop_reason=reason)
+    (check,) = [check for check in check_run(result) if check.topic is Topic.ELSEWHERE]
+    assert check.light is Light.AMBER
+    assert "may have been missed" in check.finding
+    assert "max_evaluations" in check.advice[0]
+    assert light_of(too_short(), Topic.ELSEWHERE) is Light.AMBER
+
+
+@pytest.mark.parametrize(
+    "settings", [sparing.Settings.paper(), replace(sparing.Settings(), exploration=Trusting())]
+)
+def test_where_nobody_was_to_look_elsewhere_nobody_is_told(settings):
+    assert light_of(replace(converged(), settings=settings), Topic.ELSEWHERE) is None
 
 
 def test_a_run_that_is_still_searching_is_red():
@@ -257,7 +290,7 @@ def test_a_posterior_outside_the_plausible_box(spread, shift, light):
     # The mixture is in units of the box, and this posterior fills the box.
     result = one_dimensional()
     mixture = result.posterior.mixture
-    moved = replace(mixture, means=spread * mixture.means + shift, scales=spread * mixture.scales)
+    moved = replace(mixture, means=spread * mixture.means + shift, factors=spread * mixture.factors)
     result = replace(result, posterior=replace(result.posterior, mixture=moved))
     (check,) = [check for check in check_run(result) if check.topic is Topic.BOX]
     assert check.light is light

@@ -1,10 +1,10 @@
-"""Integrals of the surrogate against normals: Monte Carlo, and a change of units."""
+"""The surrogate's mean: its integrals against normals, its values and its gradient."""
 
 import numpy as np
 import pytest
 from tests.variational.support import random_gp, random_mixture
 
-from sparing.surrogate.kernel_expansion import KernelExpansion
+from sparing.surrogate.kernel_expansion import BLOCK, KernelExpansion
 
 
 def component_draws(mixture, n, seed):
@@ -56,6 +56,38 @@ def test_the_expansion_is_the_mean_of_the_process():
     points = np.random.default_rng(9).normal(size=(5, 2))
     found = gp.expansion.integrals(points, np.full(5, 1e-7), np.ones(2))
     np.testing.assert_allclose(found, gp.predict_each(points)[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("dimension", "n_samples"), [(1, 1), (2, 3), (5, 2)])
+def test_values_are_the_means_of_the_samples(dimension, n_samples):
+    gp = random_gp(15, dimension, n_samples, 10, offset=-50.0)
+    points = 2.0 * np.random.default_rng(11).normal(size=(BLOCK + 9, dimension))
+    found = gp.expansion.values(points)
+    assert found.shape == (n_samples, len(points))
+    np.testing.assert_allclose(found, gp.predict_each(points)[0], rtol=1e-9)
+    assert gp.expansion.values(points[:0]).shape == (n_samples, 0)
+
+
+def test_values_far_from_the_data_are_those_of_the_mean_function():
+    """Beside its own centre a kernel is at most one, whatever rounding says."""
+    gp = random_gp(10, 2, 2, 12)
+    far = np.array([[1e4, -1e4]])
+    np.testing.assert_allclose(gp.expansion.values(far), gp.predict_each(far)[0], rtol=1e-9)
+    inputs = gp.training.inputs
+    np.testing.assert_allclose(
+        gp.expansion.values(inputs), gp.predict_each(inputs)[0], rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(("dimension", "n_samples"), [(1, 1), (2, 3), (4, 2)])
+def test_the_gradient_is_that_of_the_average_value(dimension, n_samples):
+    expansion = random_gp(12, dimension, n_samples, 13).expansion
+    points, step = np.random.default_rng(14).normal(size=(7, dimension)), 1e-5
+    expected = np.empty(points.shape)
+    for i, direction in enumerate(step * np.eye(dimension)):
+        rise = expansion.values(points + direction) - expansion.values(points - direction)
+        expected[:, i] = rise.mean(axis=0) / (2.0 * step)
+    np.testing.assert_allclose(expansion.gradient(points), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_arrays_are_as_compiled_kernels_take_them():

@@ -49,6 +49,11 @@ def test_trimming_leaves_enough_to_train_on():
     assert trimmed_indices(log.usable(), TRANSFORM, 10.0) == {4, 5}
 
 
+def test_without_a_limit_nothing_is_trimmed():
+    log = log_of([0.0, -1.0, -2.0, -3.0, -1e4, -1e300])
+    assert trimmed_indices(log.usable(), TRANSFORM, np.inf) == frozenset()
+
+
 def test_failed_evaluations_do_not_train():
     log = log_of([-1.0, -2.0])
     point = np.array([0.5, 0.0])

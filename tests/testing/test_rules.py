@@ -10,6 +10,8 @@ import pytest
 import sparing
 from sparing.acquisition.search import search_box
 from sparing.strategies import (
+    EvenDraw,
+    Frontier,
     PosteriorDraw,
     ProspectiveSampling,
     TemperedSampling,
@@ -17,6 +19,9 @@ from sparing.strategies import (
     VarianceReduction,
 )
 from sparing.testing import check_rule
+from sparing.testing.rules import SITUATIONS, example_situation
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import NormalMixture
 
 OWN = [
     *dict.fromkeys(sparing.Settings().rules),
@@ -34,6 +39,8 @@ def test_every_kind_of_rule_is_among_them():
     assert kinds == {
         VarianceReduction,
         PosteriorDraw,
+        EvenDraw,
+        Frontier,
         ProspectiveSampling,
         UncertaintySampling,
         TemperedSampling,
@@ -57,6 +64,7 @@ class Sound:
 
     name: ClassVar[str] = "a draw"
     held_out: ClassVar[bool] = False
+    reaches_out: ClassVar[bool] = False
 
     def choose(self, surrogate, mixture, generator):
         return np.clip(mixture.sample(1, generator)[0], *search_box(surrogate, mixture))
@@ -70,6 +78,14 @@ def test_a_sound_rule_conforms():
 class Mutable:
     name: ClassVar[str] = "mutable"
     held_out: ClassVar[bool] = False
+    reaches_out: ClassVar[bool] = False
+    choose = Sound.choose
+
+
+@dataclass(frozen=True)
+class OfTheFirstReleases:
+    name: ClassVar[str] = "a draw"
+    held_out: ClassVar[bool] = False
     choose = Sound.choose
 
 
@@ -79,6 +95,10 @@ class Nameless(Sound):
 
 class Undecided(Sound):
     held_out = "sometimes"
+
+
+class Unreached(Sound):
+    reaches_out = 1
 
 
 class Matrix(Sound):
@@ -158,12 +178,19 @@ class PeepingLater(Sound):
         return surrogate.append(mixture.mean, 0.0, noise_variance=1.0).alpha[0]
 
 
+class PeepingAtThePosterior(Sound):
+    def choose(self, surrogate, mixture, generator):
+        return mixture.means[0] + mixture.scales[0] * mixture.lengths
+
+
 @pytest.mark.parametrize(
     ("broken", "complaint"),
     [
         (Mutable, "no frozen dataclass"),
         (Nameless, "no name"),
         (Undecided, "held_out is 'sometimes'"),
+        (Unreached, "reaches_out is 1"),
+        (OfTheFirstReleases, "reaches_out is None"),
         (Matrix, r"the shape \(1, 1\), not \(1,\)"),
         (Listed, "a point is a list"),
         (Coarse, "of type float32"),
@@ -178,6 +205,7 @@ class PeepingLater(Sound):
         (Pushing, "changes the posterior"),
         (Peeping, "looks at .cholesky of the surrogate"),
         (PeepingLater, "looks at .alpha of the surrogate"),
+        (PeepingAtThePosterior, "looks at .scales of the posterior"),
     ],
 )
 def test_the_suite_refuses_broken_rules(broken, complaint):
@@ -193,6 +221,7 @@ class Stretched:
     factor: float
     name: ClassVar[str] = "stretched"
     held_out: ClassVar[bool] = True
+    reaches_out: ClassVar[bool] = False
 
     def choose(self, surrogate, mixture, generator):
         sds = np.sqrt(np.diag(mixture.covariance))
@@ -213,3 +242,17 @@ class Stretched:
 def test_held_out_points_are_draws_from_the_posterior(rule, complaint):
     with pytest.raises(AssertionError, match=complaint):
         check_rule(rule)
+
+
+class ReachingOut(Stretched):
+    reaches_out = True
+
+
+def test_held_out_points_of_a_rule_that_reaches_out_may_be_elsewhere():
+    check_rule(ReachingOut(0.4, 0.0))
+
+
+def test_posteriors_of_both_kinds_are_handed_in():
+    posteriors = [example_situation(*each)[1] for each in SITUATIONS]
+    kinds = {type(posterior._inner) for posterior in posteriors}
+    assert kinds == {GaussianMixture, NormalMixture}

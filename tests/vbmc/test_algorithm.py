@@ -30,9 +30,10 @@ from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import Unwhitened, Whitened
 from sparing.vbmc import algorithm as algorithm_module
-from sparing.vbmc.algorithm import Algorithm, within_reach
+from sparing.vbmc.algorithm import Algorithm
+from sparing.vbmc.assessment import within_reach
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Phase, initial_state
+from sparing.vbmc.state import Agenda, Phase, initial_state
 from sparing.vbmc.training import train_surrogate
 from sparing.vbmc.warm_up import Climbing, WatchingBound
 
@@ -44,6 +45,7 @@ class Recorded:
     name: str
     point: tuple[float, float] = (0.1, -0.2)
     held_out: bool = False
+    reaches_out: bool = False
     asked: list = field(default_factory=list)
 
     def choose(self, surrogate, mixture, generator):
@@ -68,7 +70,7 @@ def with_rules():
 def names(subject, before, n, process=None, *, pending=False):
     """Of the rules that choose the next n points."""
     process = surrogate() if process is None else process
-    return [subject.propose(before, process, i, pending=pending).rule for i in range(n)]
+    return [subject.propose(before, process, i, i, pending=pending).rule for i in range(n)]
 
 
 # ---------------------------------------------------------------------- how many points
@@ -120,36 +122,63 @@ def test_the_search_goes_on_where_the_bulk_turns_out_to_lie_higher():
 
 def test_points_are_chosen_with_the_surrogate_that_was_given():
     subject, process = with_rules(), surrogate()
-    subject.propose(state(), process, 0, pending=False)
+    subject.propose(state(), process, 0, 0, pending=False)
     ((given, _, _),) = subject.settings.rules[0].asked
     assert given is process
 
 
-def test_the_search_follows_q_and_later_points_the_corrected_posterior():
-    corrected = Posterior(EXACT, TRANSFORM, NAMES)
-    before = state([row(1), row(2, posterior=corrected)], mixture=ROUGH)
+def test_the_search_follows_q_and_later_points_the_posterior():
+    sampled = Posterior(EXACT, TRANSFORM, NAMES)
+    before = state([row(1), row(2, posterior=sampled)], mixture=ROUGH)
     subject = with_rules()
-    subject.propose(before, surrogate(), 0, pending=False)
+    subject.propose(before, surrogate(), 0, 0, pending=False)
     assert subject.settings.rules[0].asked[0][1] is EXACT
-    subject.propose(replace(before, phase=Phase.SEARCHING), surrogate(), 0, pending=False)
-    subject.propose(before, steep().surrogate, 0, pending=False)
+    subject.propose(replace(before, phase=Phase.SEARCHING), surrogate(), 0, 0, pending=False)
+    subject.propose(before, steep().surrogate, 0, 0, pending=False)
     assert [asked[1] for asked in subject.settings.warm_up.rules[0].asked] == [ROUGH, ROUGH]
+
+
+def test_a_rule_that_reaches_out_is_given_q_as_well():
+    """q may have followed the surrogate to where nothing is believed."""
+    before = state([row(1, posterior=Posterior(EXACT, TRANSFORM, NAMES))], mixture=ROUGH)
+    rule = Recorded("reach", reaches_out=True)
+    algorithm(rules=(rule,)).propose(before, surrogate(), 0, 0, pending=False)
+    given = rule.asked[0][1]
+    x = np.random.default_rng(1).normal(size=(5, 2))
+    expected = np.logaddexp(EXACT.log_density(x), ROUGH.log_density(x)) - np.log(2.0)
+    np.testing.assert_allclose(given.log_density(x), expected)
+    warm_up = Climbing(rules=(rule,))
+    searching = replace(before, phase=Phase.SEARCHING)
+    algorithm(warm_up=warm_up).propose(searching, surrogate(), 0, 0, pending=False)
+    assert rule.asked[1][1] is ROUGH
+
+
+def test_the_agenda_comes_first():
+    """By position in the iteration, whatever the identifiers; then the rules go on."""
+    agenda = Agenda(np.array([[1.0, 2.0], [3.0, 4.0]]), "look")
+    subject, before = with_rules(), state(agenda=agenda)
+    found = [subject.propose(before, surrogate(), 7 + i, i, pending=True) for i in range(4)]
+    assert [proposal.rule for proposal in found] == ["look", "look", "reduce", "draw"]
+    assert [proposal.identifier for proposal in found] == [7, 8, 9, 10]
+    np.testing.assert_array_equal([proposal.x for proposal in found[:2]], agenda.points)
+    assert subject.n_new_points(before) == 2
+    assert subject.n_new_points(replace(before, phase=Phase.ADAPTING)) == 0
 
 
 def test_a_proposal_is_in_the_user_s_coordinates_and_repeats():
     subject = with_rules()
-    one, other = (subject.propose(state(), surrogate(), 6, pending=False) for _ in range(2))
+    one, other = (subject.propose(state(), surrogate(), 6, 0, pending=False) for _ in range(2))
     np.testing.assert_allclose(one.x, [0.4, -0.8])  # u = x / 4
     assert (one.identifier, one.rule) == (6, "reduce")
     np.testing.assert_array_equal(one.x, other.x)
-    subject.propose(state(), surrogate(), 9, pending=False)
+    subject.propose(state(), surrogate(), 9, 3, pending=False)
     draws = [asked[2] for asked in subject.settings.rules[0].asked]
     assert draws[0] == draws[1] != draws[2]  # a stream of its own for every identifier
 
 
 def test_a_proposal_far_out_is_brought_within_reach():
     wild = algorithm(rules=(Recorded("wild", (1e9, 0.3)),))
-    proposal = wild.propose(state(), surrogate(), 0, pending=False)
+    proposal = wild.propose(state(), surrogate(), 0, 0, pending=False)
     _, upper = TRANSFORM.reachable_box()
     np.testing.assert_allclose(proposal.x, [4.0 * upper[0], 1.2])
 
@@ -199,24 +228,24 @@ def trained_solution(subject, before, entries, mixture):
 
 
 def test_other_coordinates_are_not_tried_while_searching():
-    subject, found = algorithm(), solution(DIAGONAL)
-    assert subject.other_coordinates(state(phase=Phase.SEARCHING), found) == []
-    (candidate,) = subject.other_coordinates(state(), found)
+    subject = algorithm()
+    assert subject.other_coordinates(state(phase=Phase.SEARCHING), DIAGONAL) == []
+    (candidate,) = subject.other_coordinates(state(), DIAGONAL)
     assert candidate.number == 4  # the coming iteration
 
 
 def test_other_coordinates_are_tried_at_most_every_few_iterations():
     subject = algorithm(coordinates=Whitened(every=3))
-    assert subject.other_coordinates(state(last_whitening=1), solution(DIAGONAL)) == []
-    assert len(subject.other_coordinates(state(last_whitening=0), solution(DIAGONAL))) == 1
+    assert subject.other_coordinates(state(last_whitening=1), DIAGONAL) == []
+    assert len(subject.other_coordinates(state(last_whitening=0), DIAGONAL)) == 1
     paper = algorithm(coordinates=Unwhitened())
-    assert paper.other_coordinates(state(), solution(DIAGONAL)) == []
+    assert paper.other_coordinates(state(), DIAGONAL) == []
 
 
 def test_coordinates_in_which_the_surrogate_gains_are_kept():
     subject, entries, before = algorithm(variational=QUICK), correlated(), state(mixture=DIAGONAL)
     current = trained_solution(subject, before, entries, DIAGONAL)
-    candidates = subject.other_coordinates(before, current)
+    candidates = subject.other_coordinates(before, current.mixture)
     best = subject.in_best_coordinates(before, current, candidates, entries)
     assert best.transform is candidates[0]
     score = Collapsed().score
@@ -234,7 +263,7 @@ def test_the_mixture_goes_along_into_new_coordinates(monkeypatch):
     monkeypatch.setattr(algorithm_module, "fit_posterior", fitted)
     subject, entries, before = algorithm(), correlated(), state(mixture=ROUGH)
     current = trained_solution(subject, before, entries, DIAGONAL)  # the fit of this iteration
-    (transform,) = subject.other_coordinates(before, current)
+    (transform,) = subject.other_coordinates(before, current.mixture)
     subject.in_best_coordinates(before, current, [transform], entries)
     found = transform.to_user(starts[0].means)
     np.testing.assert_allclose(found, TRANSFORM.to_user(DIAGONAL.means), atol=1e-9)
@@ -244,7 +273,7 @@ def test_without_a_gain_the_current_coordinates_are_kept():
     entries, before = design(25), state(mixture=DIAGONAL)  # the target is round, whatever q says
     subject = algorithm(variational=QUICK)
     current = trained_solution(subject, before, entries, DIAGONAL)
-    candidates = subject.other_coordinates(before, current)
+    candidates = subject.other_coordinates(before, current.mixture)
     assert len(candidates) == 1
     assert subject.in_best_coordinates(before, current, candidates, entries) is current
 
@@ -253,14 +282,14 @@ def test_the_gain_must_be_worth_it():
     entries, before = correlated(), state(mixture=DIAGONAL)
     strict = algorithm(variational=QUICK, coordinates=Whitened(minimal_gain=1e6))
     current = trained_solution(strict, before, entries, DIAGONAL)
-    candidates = strict.other_coordinates(before, current)
+    candidates = strict.other_coordinates(before, current.mixture)
     assert strict.in_best_coordinates(before, current, candidates, entries) is current
 
 
 def test_of_several_coordinates_the_best_are_kept():
     subject, entries, before = algorithm(variational=QUICK), correlated(), state(mixture=DIAGONAL)
     current = trained_solution(subject, before, entries, DIAGONAL)
-    (whitened,) = subject.other_coordinates(before, current)
+    (whitened,) = subject.other_coordinates(before, current.mixture)
     half = TRANSFORM.whitened(np.zeros(2), np.array([[1.0, -0.4], [-0.4, 1.0]]), number=9)
     for candidates in ([whitened, half], [half, whitened]):
         best = subject.in_best_coordinates(before, current, candidates, entries)
@@ -286,7 +315,7 @@ def test_an_iteration_trains_fits_and_judges():
     subject = algorithm(variational=QUICK)
     first = initial_state(TRANSFORM, np.empty((0, 2)))
     after, phases = iterate(subject, first, design())
-    assert phases == ["surrogate", "variational", "assessment"]
+    assert phases == ["surrogate", "variational", "assessment", "assessment", "look elsewhere"]
     assert after.iteration == 1
     assert after.trained.trained_on == tuple(range(10))
     assert after.history[0].posterior.names == NAMES
@@ -298,6 +327,6 @@ def test_other_coordinates_are_tried_between_the_fit_and_the_judgement():
     subject = algorithm(variational=QUICK)
     before = state(mixture=DIAGONAL)
     after, phases = iterate(subject, before, correlated())
-    assert phases == ["surrogate", "variational", "whitening", "assessment"]
+    assert phases[2:] == ["assessment", "whitening", "assessment", "look elsewhere"]
     assert after.last_whitening == 3
     assert after.history[-1].whitened

@@ -1,8 +1,18 @@
-"""Which iteration is returned when nothing was stable, and with how many components."""
+"""Which iteration is returned when nothing was stable, and its surrogate sampled once more."""
+
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pytest
+from tests.vbmc.hills import HOME, OTHER, SD, around, learnt, over_the_box, two_hills
+from tests.vbmc.quadrature import quadrature
 
-from sparing.vbmc.answer import BestBound, LastFit, RicherFit, SmallestError
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import NormalMixture
+from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
+from sparing.vbmc.evidence import LowerBound, SurrogatePosterior
+from sparing.vbmc.exploration import LookElsewhere, Trusting
+from sparing.vbmc.held_out import TrackRecord
 
 
 def test_the_best_bound_among_the_last_quarter():
@@ -23,6 +33,84 @@ def test_the_smallest_error_among_the_last_five():
     assert SmallestError(n_recent=5).choose([1.0, 1.0], [0.2, 0.1]) == 1
 
 
-def test_a_richer_fit_never_takes_components_away():
-    assert [RicherFit(20).n_final(n) for n in (2, 20, 31)] == [20, 20, 31]
-    assert LastFit().n_final(7) is None
+# ---------------------------------------------------------------------- the last sample
+
+AT_HOME = GaussianMixture([1.0], [HOME], [SD], [1.0, 1.0])
+RECORD = TrackRecord((20,), (60.0,), (), ())  # as if the surrogate were too sure of itself
+
+
+@pytest.fixture(scope="module")
+def both():
+    """Two hills of which q and the posterior have one."""
+    return learnt(two_hills, around(HOME, 25, 2), around(OTHER, 25, 3), over_the_box(15, 4))
+
+
+def answer(known, strategy=None, evidence=None, exploration=None, record=RECORD):
+    strategy = ThoroughSample(2**11, 2**12, 30) if strategy is None else strategy
+    evidence = SurrogatePosterior() if evidence is None else evidence
+    exploration = LookElsewhere() if exploration is None else exploration
+    generator = np.random.default_rng(5)
+    return strategy.answer(known, AT_HOME, record, evidence, exploration, generator)
+
+
+def test_the_last_surrogate_is_sampled_from_everywhere(both):
+    exact = quadrature(both.surrogate, [-0.7, -0.7], [0.7, 0.7], 250)
+    evidence, posterior = answer(both)
+    assert evidence.log_evidence == pytest.approx(exact.log_evidence, abs=0.03)
+    np.testing.assert_allclose(posterior.mean, exact.mean, atol=0.3 * SD)
+    share = np.mean(posterior.sample(4000, np.random.default_rng(6))[:, 0] > 0.0)
+    expected = exact.probabilities[exact.points[:, 0] > 0.0].sum()
+    assert share == pytest.approx(expected, abs=0.04)
+
+
+def test_without_a_look_elsewhere_it_is_sampled_from_what_was_known(both):
+    evidence, posterior = answer(both, exploration=Trusting())
+    assert np.all(posterior.means[:, 0] < 0.0)
+    known = NormalMixture.of_covariances(
+        np.ones(2), np.array([HOME, OTHER]), np.tile(SD**2 * np.eye(2), (2, 1, 1))
+    )
+    more, _ = answer(replace(both, posterior=known), exploration=Trusting())
+    assert more.log_evidence == pytest.approx(evidence.log_evidence + np.log(2.0), abs=0.1)
+
+
+@dataclass(frozen=True)
+class Recorded(SurrogatePosterior):
+    """Notes with how much it was asked to sample, and from where."""
+
+    asked: list = field(default_factory=list)
+
+    def sampled(self, mixture, surrogate, record, generator, proposals):
+        sizes = (self.n_first, self.n_draws, self.n_components)
+        self.asked.append((sizes, mixture, record, len(proposals), proposals[0]))
+
+
+@dataclass(frozen=True)
+class RecordedLook(LookElsewhere):
+    """Notes by how much the variance was inflated, and finds nothing."""
+
+    asked: list = field(default_factory=list)
+
+    def particles(self, known, inflation, generator):
+        self.asked.append(inflation)
+        return np.empty((0, 2))
+
+
+def test_the_sample_is_as_thorough_as_it_says_and_what_was_known_is_a_proposal(both):
+    evidence, exploration = Recorded(), RecordedLook()
+    answer(both, ThoroughSample(10, 20, 3), evidence, exploration)
+    ((sizes, mixture, record, n_proposals, first),) = evidence.asked
+    assert sizes == (10, 20, 3)
+    assert (mixture, record, n_proposals) == (AT_HOME, RECORD, 1)
+    assert first is both.posterior
+    assert exploration.asked == [pytest.approx((60 + 4) / 24)]  # what held-out draws have shown
+
+
+def test_what_a_look_finds_is_a_proposal_too(both):
+    evidence = Recorded()
+    answer(both, ThoroughSample(10, 20, 3), evidence)
+    assert evidence.asked[0][3] == 2
+
+
+def test_the_paper_samples_nothing(both):
+    assert answer(both, strategy=LastFit()) is None
+    assert answer(both, evidence=LowerBound()) is None  # there is no posterior of the surrogate

@@ -27,25 +27,31 @@ from tests.vbmc.support import (
 from sparing.acquisition.rules import PosteriorDraw, ProspectiveSampling, VarianceReduction
 from sparing.problem.evaluations import Status
 from sparing.variational.divergence import gaussianised_symmetric_kl
+from sparing.variational.normal_mixture import NormalMixture, unchanged
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import carry_over
 from sparing.vbmc.assessment import (
+    Plan,
     complete_iteration,
+    estimated,
     features,
     has_arrived,
     held_out_residuals,
     judged,
+    looked_elsewhere,
     may_stop,
     next_phase,
     spaced_elcbo,
     track_record,
+    what_is_known,
 )
-from sparing.vbmc.evidence import LowerBound
+from sparing.vbmc.evidence import LowerBound, SurrogatePosterior
+from sparing.vbmc.exploration import CLIMB, FILL, PROBE, Look
 from sparing.vbmc.posterior_error import ExpectedError, Untested
 from sparing.vbmc.settings import HyperparameterSchedule, Settings
-from sparing.vbmc.state import Phase
+from sparing.vbmc.state import Agenda, Phase
 from sparing.vbmc.stopping import Stopping
-from sparing.vbmc.warm_up import Climbing
+from sparing.vbmc.warm_up import Climbing, WatchingBound
 
 SETTINGS = Settings()
 
@@ -240,7 +246,9 @@ def test_new_coordinates_alone_do_not_change_the_posterior():
 
 def judge(before, found, settings=SETTINGS, entries=None):
     entries = design() if entries is None else entries
-    return judged(before, found, entries, len(entries), NAMES, settings, STREAMS)
+    residuals = held_out_residuals(before, entries, settings)
+    estimate = estimated(before, found, residuals, (), settings, STREAMS)
+    return judged(before, found, estimate, len(entries), NAMES, settings, STREAMS)
 
 
 def test_the_row_says_what_the_solution_is():
@@ -260,13 +268,13 @@ def test_the_row_says_what_the_solution_is():
     assert result.posterior.names == NAMES
 
 
-def test_the_posterior_of_the_row_is_the_corrected_one():
-    corrected = judge(state(), solution(ROUGH)).posterior.mixture
+def test_the_posterior_of_the_row_is_the_surrogate_s():
+    sampled = judge(state(), solution(ROUGH)).posterior.mixture
     before, after = (
         gaussianised_symmetric_kl(q.mean, q.covariance, EXACT.mean, EXACT.covariance)
-        for q in (ROUGH, corrected)
+        for q in (ROUGH, sampled)
     )
-    assert after < 0.5 * before
+    assert after < 0.1 * before
     plain = judge(state(), solution(ROUGH), replace(SETTINGS, evidence=LowerBound()))
     assert plain.posterior.mixture is ROUGH
 
@@ -298,9 +306,14 @@ def test_one_hyperparameter_sample_has_no_spread():
 def complete(before, found=None, settings=SETTINGS, entries=None, *, whitening_tried=False):
     entries = design() if entries is None else entries
     found = solution() if found is None else found
-    row = judged(before, found, entries, len(entries), NAMES, settings, STREAMS)
     return complete_iteration(
-        before, found, row, entries, settings, whitening_tried=whitening_tried
+        before,
+        found,
+        judge(before, found, settings, entries),
+        Plan(Agenda(), before.n_rounds),
+        entries,
+        settings,
+        whitening_tried=whitening_tried,
     )
 
 
@@ -314,9 +327,29 @@ def test_an_iteration_hands_its_solution_on():
     assert after.iteration == 4
 
 
-def test_the_end_of_the_search_trims_what_lies_far_below():
+def test_what_a_look_asks_for_comes_next():
+    plan = Plan(Agenda(np.ones((2, 2)), PROBE), 1)
+    entries, found = design(), solution()
+    result = judge(state(), found)
+    after = complete_iteration(
+        state(), found, result, plan, entries, SETTINGS, whitening_tried=False
+    )
+    assert after.agenda is plan.agenda
+    assert after.n_rounds == 1
+    assert after.history[-1] is result
+
+
+@dataclass(frozen=True)
+class Arrived(WatchingBound):
+    """The paper's, at its end."""
+
+    def is_over(self, elcbo, values, surrogate, n_active):
+        return True
+
+
+def test_the_end_of_the_paper_s_search_trims_what_lies_far_below():
     entries = [*design(), evaluation(10, value=-21.0), evaluation(11, value=-19.0)]
-    arrived = replace(SETTINGS, warm_up=RecordedWarmUp())
+    arrived = replace(SETTINGS, warm_up=Arrived())
     before = state(phase=Phase.SEARCHING)
     after = complete(before, settings=arrived, entries=entries)
     assert after.phase is Phase.ADAPTING
@@ -329,11 +362,13 @@ def test_the_end_of_the_search_trims_what_lies_far_below():
     assert settled.trimmed == frozenset({3})  # for good
 
 
-def test_a_stable_solution_is_marked_in_the_history():
-    easy = Stopping(1e9, 1e9, 1e9, n_stable=2)
-    settings = replace(SETTINGS, stopping=easy, accuracy=Untested())
-    assert complete(state(), settings=settings).history[-1].stable
-    assert not complete(state(), settings=replace(settings, stopping=Stopping())).history[-1].stable
+def test_the_end_of_the_search_keeps_everything():
+    """However deep: it says where no mode is."""
+    entries = [*design(), evaluation(10, value=-1e6), evaluation(11, value=-1e300)]
+    arrived = replace(SETTINGS, warm_up=RecordedWarmUp())
+    after = complete(state(phase=Phase.SEARCHING), settings=arrived, entries=entries)
+    assert after.phase is Phase.ADAPTING
+    assert after.trimmed == frozenset()
 
 
 def test_sampling_stops_once_and_for_all():
@@ -353,3 +388,165 @@ def test_the_iteration_of_a_whitening_is_remembered():
     after = complete(before, found, whitening_tried=True)
     assert after.transform is whitened
     assert after.history[-1].whitened
+
+
+# ---------------------------------------------------------------------- looking elsewhere
+
+
+@dataclass(frozen=True)
+class RecordedEvidence(SurrogatePosterior):
+    """Notes from where it is asked to sample."""
+
+    asked: list = field(default_factory=list)
+
+    def estimate(self, *given, proposals=(), **named):
+        self.asked.append(list(proposals))
+        return super().estimate(*given, proposals=proposals, **named)
+
+
+def test_the_posterior_before_is_a_proposal_in_the_new_coordinates():
+    whitened = TRANSFORM.whitened(np.array([0.1, 0.2]), np.diag([0.5, -3.0]), number=2)
+    moved = solution(carry_over(ROUGH, TRANSFORM, whitened), transform=whitened)
+    other = unchanged(EXACT)
+    for before, n_before in (
+        (state(), 1),
+        (state([row(1, warm_up=True)]), 0),  # it was q, and q is a proposal anyway
+        (state([]), 0),
+        (state(phase=Phase.SEARCHING), 0),
+    ):
+        strategy = RecordedEvidence()
+        settings = replace(SETTINGS, evidence=strategy)
+        estimated(before, moved, np.empty(0), [other], settings, STREAMS)
+        ((first, *rest),) = strategy.asked
+        assert first is other
+        assert len(rest) == n_before
+        for old in rest:
+            found = whitened.to_user(old.means)
+            np.testing.assert_allclose(found, TRANSFORM.to_user(ROUGH.means), atol=1e-9)
+
+
+@dataclass(frozen=True)
+class RecordedLook:
+    """Finds what it is told to, and notes what it was told."""
+
+    points: tuple[tuple[float, float], ...] = ()
+    rule: str = FILL
+    found: NormalMixture | None = None
+    asked: list = field(default_factory=list)
+
+    def look(self, known, inflation, n_rounds, generator):
+        self.asked.append((known, inflation, n_rounds, generator.random()))
+        points = np.array(self.points).reshape(-1, 2)
+        return Look(0.3, 0.1, points, self.rule, self.found)
+
+
+EASY = replace(
+    SETTINGS, stopping=Stopping(1e9, 1e9, 1e9, n_stable=2), accuracy=ExpectedError(tolerance=1e9)
+)
+
+
+def after_a_look(before=None, settings=EASY, **facts):
+    """The row and the plan after a look that finds such a thing, and what it was told."""
+    exploration = RecordedLook(**facts)
+    settings = replace(settings, exploration=exploration)
+    before, found = state() if before is None else before, solution()
+    entries = [*design(), evaluation(10, value=-math.inf, status=Status.OUT_OF_SUPPORT)]
+    residuals = np.array([1.0, 2.0])
+    estimate = estimated(before, found, residuals, (), settings, STREAMS)
+    result = judged(before, found, estimate, 11, NAMES, settings, STREAMS)
+    looked = looked_elsewhere(before, found, estimate, result, entries, settings, STREAMS)
+    return *looked, result, exploration.asked
+
+
+def test_nobody_looks_before_the_solution_would_do():
+    result, plan, before, asked = after_a_look(
+        state(n_rounds=1), replace(EASY, stopping=Stopping()), points=((0.1, 0.1),)
+    )
+    assert asked == []
+    assert result is before
+    assert not result.stable
+    assert (len(plan.agenda.points), plan.n_rounds) == (0, 1)
+
+
+def test_a_look_that_asks_for_nothing_makes_the_solution_stable():
+    result, plan, before, asked = after_a_look()
+    assert result == replace(before, stable=True)
+    assert len(plan.agenda.points) == 0
+    ((known, inflation, n_rounds, _),) = asked
+    assert inflation == before.evidence.inflation
+    assert n_rounds == 0
+    assert known.log_evidence == before.log_evidence
+    np.testing.assert_allclose(known.posterior.mean, before.posterior.mixture.mean)
+
+
+def test_a_look_that_asks_for_points_keeps_the_run_going():
+    """They are handed on in the user's coordinates, and none is out of reach."""
+    points = ((0.1, -0.2), (1e9, 0.3))
+    result, plan, _, _ = after_a_look(state(n_rounds=1), points=points, rule=CLIMB)
+    assert not result.stable
+    assert plan.agenda.rule == CLIMB
+    _, upper = TRANSFORM.reachable_box()
+    np.testing.assert_allclose(plan.agenda.points, [[0.4, -0.8], [4.0 * upper[0], 1.2]])
+    assert plan.n_rounds == 1
+
+
+@pytest.mark.parametrize(("rule", "expected"), [(FILL, 2), (PROBE, 1), (CLIMB, 1)])
+def test_rounds_are_those_that_looked_where_nothing_was_seen(rule, expected):
+    _, plan, _, asked = after_a_look(state(n_rounds=1), points=((0.1, 0.1),), rule=rule)
+    assert asked[0][2] == 1
+    assert plan.n_rounds == expected
+
+
+def test_what_was_found_joins_the_posterior_at_once():
+    """The surrogate has learnt one mode; what is found there is sampled, and counted again."""
+    strategy = RecordedEvidence()
+    settings = replace(EASY, evidence=strategy)
+    found = unchanged(EXACT)
+    result, plan, before, _ = after_a_look(
+        state(n_rounds=2), settings, points=((0.1, 0.1),), rule=PROBE, found=found
+    )
+    first, second = strategy.asked
+    assert not any(part is found for part in first)
+    assert second[0] is found
+    assert plan.n_rounds == 0
+    assert not result.stable
+    assert (result.n_evaluations, result.n_held_out) == (11, 2)
+    assert result.posterior.names == NAMES
+    assert result.log_evidence != before.log_evidence  # other draws
+    assert result.log_evidence == pytest.approx(before.log_evidence, abs=0.02)
+
+
+def test_looks_have_a_stream_of_their_own():
+    draws = [after_a_look(before)[3][0][3] for before in (state(), state(), state(HISTORY_OF_5))]
+    assert draws[0] == draws[1] != draws[2]
+
+
+HISTORY_OF_5 = [row(t) for t in range(1, 6)]
+
+
+def test_what_is_stable_is_believed_by_the_paper():
+    """Its posterior is q itself: nothing is sampled, and nothing is sought."""
+    result, plan, _, asked = after_a_look(settings=replace(EASY, evidence=LowerBound()))
+    assert asked == []
+    assert result.stable
+    assert len(plan.agenda.points) == 0
+    trusting = Settings.paper()
+    trusting = replace(trusting, stopping=EASY.stopping)
+    found = solution()
+    estimate = estimated(state(), found, np.empty(0), (), trusting, STREAMS)
+    before = judged(state(), found, estimate, 10, NAMES, trusting, STREAMS)
+    result, plan = looked_elsewhere(state(), found, estimate, before, design(), trusting, STREAMS)
+    assert result.stable
+    assert len(plan.agenda.points) == 0
+
+
+def test_what_is_known_is_every_value_in_working_coordinates():
+    entries = [*design(6), evaluation(6, value=-math.inf, status=Status.OUT_OF_SUPPORT)]
+    found, result = solution(), row(3, log_evidence=1.2)
+    known = what_is_known(found.trained, result, entries)
+    assert known.surrogate is found.surrogate
+    assert known.log_evidence == 1.2
+    assert known.dimension == 2
+    np.testing.assert_allclose(known.inputs, [entry.x / 4.0 for entry in design(6)])
+    np.testing.assert_allclose(known.values, [entry.value + LOG_JACOBIAN for entry in design(6)])
+    np.testing.assert_allclose(known.posterior.means, ROUGH.means)

@@ -13,7 +13,9 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Outcome, Proposal, Status
 from sparing.variational.adam import Adam
 from sparing.variational.fit import VariationalSettings
+from sparing.variational.normal_mixture import unchanged
 from sparing.vbmc import engine as engine_module
+from sparing.vbmc.answer import ThoroughSample
 from sparing.vbmc.engine import MAX_DESIGN_EXTENSIONS, Engine
 from sparing.vbmc.final import final_solution
 from sparing.vbmc.posterior_error import Untested
@@ -27,6 +29,7 @@ QUICK = replace(
     n_active=N_ACTIVE,
     initial_design=LatinHypercube(N_INITIAL),
     variational=VariationalSettings(ascent=Adam(max_steps_base=50), n_final_entropy_samples=100),
+    final_fit=ThoroughSample(2**9, 2**10, 10),
 )
 
 
@@ -344,9 +347,11 @@ def test_the_budget_ends_a_run():
     assert engine.state.history[-1].n_evaluations == len(engine.log)  # the last point is used too
 
 
+EASY = replace(QUICK, stopping=Stopping(1e9, 1e9, 1e9, n_stable=2), accuracy=Untested())
+
+
 def test_a_stable_solution_ends_a_run():
-    easy = replace(QUICK, stopping=Stopping(1e9, 1e9, 1e9, n_stable=2), accuracy=Untested())
-    engine, _ = run_until(lambda engine: engine.final is not None, settings=easy)
+    engine, _ = run_until(lambda engine: engine.final is not None, settings=EASY)
     assert engine.stop_reason is StopReason.STABLE
     assert engine.state.history[-1].stable
     assert len(engine.log) < engine.max_evaluations
@@ -386,7 +391,9 @@ def facts(engine):
 
 def vars_of(info):
     numbers = [info.elbo, info.elbo_sd, info.log_evidence, info.log_evidence_sd, info.n_components]
-    return [*numbers, info.n_held_out, info.held_out_squares, *info.posterior.mixture.arrays]
+    mixture = unchanged(info.posterior.mixture)
+    parts = [mixture.weights, mixture.means, mixture.factors]
+    return [*numbers, info.n_held_out, info.held_out_squares, *parts]
 
 
 def assert_equal(one, other):
@@ -418,14 +425,32 @@ def test_restoring_a_snapshot_equals_replaying_everything():
     assert_equal(engine, restored)
     assert [dict(info.timings) for info in restored.history] == timings
     n_iterations = engine.state.iteration
-    for _ in range(2 * N_ACTIVE):
+    while engine.state.iteration < n_iterations + 2:
         proposals = [each.propose() for each in (engine, restored)]
         np.testing.assert_array_equal(proposals[0].x, proposals[1].x)
         assert proposals[0].identifier == proposals[1].identifier
         for each, proposal in zip((engine, restored), proposals, strict=True):
             each.apply(proposal)
             each.apply(answer(each, proposal))
-    assert engine.state.iteration == n_iterations + 2
+    assert_equal(engine, restored)
+
+
+def test_a_restored_engine_goes_on_with_the_agenda():
+    engine, events = run_until(lambda engine: len(engine.state.agenda.points) > 1, settings=EASY)
+    agenda, n_iterations = engine.state.agenda, engine.state.iteration
+    restored = make(EASY)
+    restored.restore(events, engine.state, engine.timings)
+    for each in (engine, restored):
+        for point in agenda.points:
+            proposal = each.propose()
+            np.testing.assert_array_equal(proposal.x, point)
+            assert proposal.rule == agenda.rule
+            each.apply(proposal)
+        *first, last = list(each.pending.values())
+        for proposal in first:
+            assert each.apply(answer(each, proposal)) == ()
+        assert each.state.iteration == n_iterations
+        assert len(each.apply(answer(each, last))) == 1
     assert_equal(engine, restored)
 
 

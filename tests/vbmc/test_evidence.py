@@ -1,18 +1,20 @@
-"""Importance-corrected evidence against exact answers and ArviZ."""
+"""The evidence and the posterior of the surrogate, against quadrature and exact answers."""
 
-from dataclasses import replace
+import math
 
 import numpy as np
 import pytest
+from tests.vbmc.hills import HOME, OTHER, SD, around, learnt, normal_at, over_the_box, two_hills
+from tests.vbmc.quadrature import bent, quadrature, wavy
 
 from sparing.surrogate.gaussian_process import TrainingSet, condition
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
-from sparing.vbmc.evidence import ImportanceCorrected, LowerBound, corrected_evidence
+from sparing.vbmc.evidence import LowerBound, SurrogatePosterior, evidence_of
 from sparing.vbmc.held_out import Calibration, TrackRecord
-from sparing.vbmc.importance import weighted_draws
+from sparing.vbmc.surrogate_posterior import WeightedSample, average_sd
 
-DEFAULT, NOTHING_LEARNED = ImportanceCorrected(), Calibration()
+DEFAULT, NO_RECORD, NOTHING_LEARNT = SurrogatePosterior(), TrackRecord(), Calibration()
 
 
 def quadratic_surrogate(dimension: int, log_height: float):
@@ -26,134 +28,183 @@ def quadratic_surrogate(dimension: int, log_height: float):
     return condition(TrainingSet(inputs, values), psi[None, :])
 
 
-def evidence_of(mixture, gp, elbo, generator, calibration=NOTHING_LEARNED, strategy=DEFAULT):
-    """The corrected evidence when earlier iterations have taught the given calibration."""
-    draws = weighted_draws(mixture, gp, strategy.n_samples, strategy.largest_variance, generator)
-    return corrected_evidence(draws, elbo, calibration)
-
-
 def normal(dimension: int, scale: float) -> GaussianMixture:
     return GaussianMixture(
         np.ones(1), np.full((1, dimension), 0.1), np.array([scale]), np.ones(dimension)
     )
 
 
-@pytest.mark.parametrize("dimension", [1, 3])
-def test_the_correction_closes_the_variational_gap(dimension):
+def estimate(q, surrogate, record=NO_RECORD, seed=5, strategy=DEFAULT, **options):
+    """With an ELBO that only the paper looks at."""
+    elbo = evaluate_elbo(q, surrogate, 2**8, np.random.default_rng(4))
+    generator = np.random.default_rng(seed)
+    return strategy.estimate(q, surrogate, elbo, record, generator, **options)
+
+
+def assert_moments(mixture, exact, tolerance):
+    """In units of the exact sds."""
+    sd = np.sqrt(np.diag(exact.covariance))
+    assert np.all(np.abs(mixture.mean - exact.mean) < tolerance * sd)
+    difference = (mixture.covariance - exact.covariance) / np.outer(sd, sd)
+    assert np.max(np.abs(difference)) < tolerance
+
+
+@pytest.mark.parametrize(("dimension", "scale"), [(1, 1.3), (3, 1.3), (3, 0.3), (3, 4.0)])
+def test_whatever_q_is_the_answer_is_the_surrogate_s(dimension, scale):
+    """A poor fit, one that is far too narrow, and one far too wide."""
     gp = quadratic_surrogate(dimension, -7.0)
+    evidence, mixture = estimate(normal(dimension, scale), gp)
     exact = -7.0 + 0.5 * dimension * np.log(2 * np.pi)
-    q = normal(dimension, 1.3)  # a poor fit: the bound is well below
-    generator = np.random.default_rng(2)
-    elbo = evaluate_elbo(q, gp, 2**12, generator)
-    evidence = evidence_of(q, gp, elbo, generator)
-    assert elbo.value < exact - 0.05
     assert evidence.corrected
-    assert abs(evidence.log_evidence - exact) < 4 * evidence.sd
+    assert abs(evidence.log_evidence - exact) < 4.0 * evidence.sd
     assert abs(evidence.log_evidence - exact) < 0.03
+    np.testing.assert_allclose(mixture.mean, 0.0, atol=0.05)
+    np.testing.assert_allclose(mixture.covariance, np.eye(dimension), atol=0.08)
 
 
-def test_a_proposal_that_is_too_narrow_falls_back_to_the_bound():
-    gp = quadratic_surrogate(3, 0.0)
-    q = normal(3, 0.3)
-    generator = np.random.default_rng(3)
-    elbo = evaluate_elbo(q, gp, 2**12, generator)
-    evidence = evidence_of(q, gp, elbo, generator)
-    assert evidence.pareto_k > 0.7
-    assert not evidence.corrected
-    assert evidence.log_evidence == elbo.value
-    exact = 1.5 * np.log(2 * np.pi)
-    assert evidence.sd > 0.5 * (exact - elbo.value) > 10 * elbo.sd  # the gap is in the error
+def test_between_too_few_points_it_is_what_is_believed():
+    surrogate, exact = wavy()
+    evidence, mixture = estimate(normal(1, 1.0), surrogate)
+    assert evidence.log_evidence == pytest.approx(exact.log_evidence, abs=0.01)
+    assert_moments(mixture, exact, 0.05)
+    cell = exact.points[1, 0] - exact.points[0, 0]
+    difference = np.exp(mixture.log_density(exact.points)) * cell - exact.probabilities
+    assert 0.5 * np.abs(difference).sum() < 0.1  # the total variation
+
+
+def test_a_bent_posterior_is_followed_where_q_cannot():
+    """From one iteration to the next the proposals reach further along the arms."""
+    surrogate, exact = bent()
+    q = GaussianMixture([1.0], [[0.0, 0.5]], [1.0], [1.0, 0.7])
+    evidence, mixture = estimate(q, surrogate)
+    assert evidence.log_evidence == pytest.approx(exact.log_evidence, abs=0.05)
+    for seed in range(3):
+        evidence, mixture = estimate(q, surrogate, proposals=[mixture], seed=seed)
+    assert evidence.log_evidence == pytest.approx(exact.log_evidence, abs=0.02)
+    assert_moments(mixture, exact, 0.25)
+    x = np.array([[0.0, 0.0], [2.0, 2.0], [0.0, 1.5], [2.0, 0.5]])  # on the ridge, and beside it
+    log_density = mixture.log_density(x)
+    assert np.all(log_density[:2] > log_density[2:] + 3.0)
+
+
+def test_a_thorough_sample_of_it_is_better():
+    surrogate, exact = bent()
+    strategy = SurrogatePosterior(n_first=2**13, n_draws=2**14, n_components=60)
+    q = GaussianMixture(
+        np.full(5, 0.2), [[x, 0.5 * x * x] for x in (-3, -1.5, 0, 1.5, 3)], np.ones(5), [1.0, 1.0]
+    )
+    evidence, mixture = estimate(q, surrogate, strategy=strategy)
+    assert evidence.log_evidence == pytest.approx(exact.log_evidence, abs=0.01)
+    assert_moments(mixture, exact, 0.1)
+
+
+def test_what_was_known_before_is_a_proposal_beside_q():
+    """Two hills ten sds apart of which q has one: the other counts where somebody points at it."""
+    known = learnt(two_hills, around(HOME, 25, 2), around(OTHER, 25, 3), over_the_box(15, 4))
+    exact = quadrature(known.surrogate, [-0.7, -0.7], [0.7, 0.7], 250)
+    q = GaussianMixture([1.0], [HOME], [SD], [1.0, 1.0])
+    alone, _ = estimate(q, known.surrogate)
+    assert alone.log_evidence == pytest.approx(exact.log_evidence - np.log(2.0), abs=0.1)
+    evidence, mixture = estimate(q, known.surrogate, proposals=[normal_at(OTHER)])
+    assert evidence.log_evidence == pytest.approx(exact.log_evidence, abs=0.02)
+    assert_moments(mixture, exact, 0.05)
 
 
 def test_the_paper_returns_the_bound():
-    gp = quadratic_surrogate(2, 0.0)
-    q = normal(2, 1.2)
+    gp, q = quadratic_surrogate(2, 0.0), normal(2, 1.2)
     elbo = evaluate_elbo(q, gp, 2**10, np.random.default_rng(4))
     evidence, mixture = LowerBound().estimate(q, gp, elbo, TrackRecord(), np.random.default_rng(5))
     assert (evidence.log_evidence, evidence.sd) == (elbo.value, elbo.sd)
-    assert not evidence.corrected
+    assert (evidence.corrected, evidence.curvature, evidence.inflation) == (False, 0.0, 1.0)
+    assert math.isnan(evidence.pareto_k) and math.isnan(evidence.effective_samples)
     assert mixture is q
 
 
-def test_the_curvature_term_is_the_mean_of_exp_under_the_surrogate():
-    """With few points, E[exp f] by draws of f: the estimate must agree, mean of f alone not."""
-    dimension = 1
-    inputs = np.linspace(-2.5, 2.5, 5)[:, None]
-    values = -0.5 * inputs[:, 0] ** 2
-    psi = np.concatenate([np.full(1, np.log(0.4)), [np.log(0.6), np.log(1e-3), 0.0, 0.0, 0.0]])
-    gp = condition(TrainingSet(inputs, values), psi[None, :])
-    q = normal(dimension, 1.1)
-    grid = np.linspace(-6, 6, 241)[:, None]
-    mean, _ = gp.predict(grid)
-    covariance = gp.covariance(grid, grid)[0] + 1e-10 * np.eye(len(grid))
-    draws = np.random.default_rng(1).multivariate_normal(mean, covariance, size=4000)
-    step = grid[1, 0] - grid[0, 0]
-    exact = np.log(np.mean(np.exp(draws).sum(axis=1) * step))
-    generator = np.random.default_rng(2)
-    elbo = evaluate_elbo(q, gp, 2**10, generator)
-    strategy = ImportanceCorrected(n_samples=2**14)
-    evidence = evidence_of(q, gp, elbo, generator, strategy=strategy)
-    assert evidence.log_evidence == pytest.approx(exact, abs=0.03)
-    assert evidence.log_evidence - evidence.curvature < exact - 0.05
+def test_during_the_search_q_is_kept_and_a_few_draws_are_weighed():
+    gp, q = quadratic_surrogate(2, 0.0), normal(2, 1.1)
+    evidence, mixture = estimate(q, gp, searching=True)
+    assert mixture is q
+    assert evidence.effective_samples <= DEFAULT.n_draws_in_warm_up
+    assert evidence.log_evidence == pytest.approx(np.log(2 * np.pi), abs=0.1)
+    settled, found = estimate(q, gp)
+    assert found is not q
+    assert settled.effective_samples > DEFAULT.n_draws_in_warm_up
 
 
-def test_held_out_draws_inflate_the_error():
+def test_weights_with_a_heavy_tail_are_sampled_again():
+    """As often as is allowed: a first proposal far beside the posterior needs several rounds."""
     gp = quadratic_surrogate(2, 0.0)
-    q = normal(2, 1.2)
-    elbo = evaluate_elbo(q, gp, 2**10, np.random.default_rng(4))
-    elbo = replace(elbo, sd=0.1)
-    sds = [
-        evidence_of(q, gp, elbo, np.random.default_rng(5), calibration).sd
-        for calibration in (
-            Calibration(),
-            Calibration(error_inflation=9.0),
-            Calibration(recent=(5.0, -5.0)),
-        )
-    ]
-    assert sds[1] == pytest.approx(3 * sds[0], rel=0.1)
-    assert sds[2] > 3.0  # an estimate that still moves by this much is not known any better
+    far = GaussianMixture([1.0], [[4.0, 4.0]], [0.2], [1.0, 1.0])
+    one, several = (
+        estimate(far, gp, strategy=SurrogatePosterior(n_first=256, n_draws=512, max_rounds=n))
+        for n in (1, 8)
+    )
+    exact = np.log(2 * np.pi)
+    assert one[0].pareto_k > 0.7
+    assert one[0].log_evidence < exact - 5.0
+    assert several[0].pareto_k <= 0.7
+    assert several[0].log_evidence == pytest.approx(exact, abs=0.05)
 
 
-def test_the_strategy_corrects_both_the_evidence_and_the_mixture():
-    gp = quadratic_surrogate(2, -7.0)
-    q = normal(2, 1.3)
-    elbo = evaluate_elbo(q, gp, 2**10, np.random.default_rng(4))
-    evidence, mixture = DEFAULT.estimate(q, gp, elbo, TrackRecord(), np.random.default_rng(5))
-    unproven = DEFAULT.calibration.unproven_variance
-    learned = Calibration(error_inflation=unproven)
-    assert evidence == evidence_of(q, gp, elbo, np.random.default_rng(5), learned)
-    # The mode of the surrogate is the origin, its sd one.
-    assert np.max(np.abs(mixture.mean)) < 0.5 * np.max(np.abs(q.mean))
-    np.testing.assert_allclose(np.diag(mixture.covariance), 1.0, atol=0.15)
+# ---------------------------------------------------------------------- its error
+
+
+def hand_made_sample(**changes):
+    points = np.random.default_rng(6).normal(size=(200, 2))
+    facts = {
+        "points": points,
+        "variance": np.zeros(200),
+        "probabilities": np.full(200, 1.0 / 200),
+        "log_evidence": -3.0,
+        "monte_carlo_sd": 0.0,
+        "curvature": 0.0,
+        "pareto_k": 0.2,
+    }
+    return WeightedSample(**(facts | changes))
+
+
+def sd_of(calibration=NOTHING_LEARNT, **changes):
+    gp = quadratic_surrogate(2, 0.0)
+    sample = hand_made_sample(**changes)
+    return evidence_of(sample, gp, calibration, np.random.default_rng(7)).sd
+
+
+def test_the_error_has_four_parts():
+    gp, generator = quadratic_surrogate(2, 0.0), np.random.default_rng(7)
+    own = average_sd(gp, hand_made_sample().equally_weighted(256, generator))
+    assert sd_of() == pytest.approx(own)
+    assert sd_of(Calibration(error_inflation=9.0)) == pytest.approx(3.0 * own)
+    assert sd_of(Calibration(inflation=9.0)) == pytest.approx(own)  # that of the surrogate alone
+    assert sd_of(curvature=0.4) == pytest.approx(math.hypot(own, 0.1))
+    assert sd_of(monte_carlo_sd=0.3) == pytest.approx(math.hypot(own, 0.3))
+    moved = np.std([-3.5, -2.0, -3.0], ddof=1)
+    assert sd_of(Calibration(recent=(-3.5, -2.0))) == pytest.approx(math.hypot(own, moved))
+
+
+def test_the_evidence_says_where_it_comes_from():
+    gp, sample = quadratic_surrogate(2, 0.0), hand_made_sample(curvature=0.2)
+    found = evidence_of(sample, gp, Calibration(inflation=2.5), np.random.default_rng(7))
+    assert (found.log_evidence, found.pareto_k, found.corrected) == (-3.0, 0.2, True)
+    assert found.effective_samples == pytest.approx(200.0)
+    assert (found.curvature, found.inflation) == (0.2, 2.5)
 
 
 def test_the_track_record_reaches_the_reported_error():
-    gp = quadratic_surrogate(2, 0.0)
-    q = normal(2, 1.2)
-    elbo = replace(evaluate_elbo(q, gp, 2**10, np.random.default_rng(4)), sd=0.1)
+    gp, q = quadratic_surrogate(2, 0.0), normal(2, 1.2)
     records = {
         "untested": TrackRecord(),
         "right": TrackRecord((20,), (20.0,), (), ()),
         "wrong": TrackRecord((20,), (500.0,), (), ()),
         "moving": TrackRecord((20, 0), (20.0, 0.0), (-5.0, 5.0), (0.5, 0.5)),
     }
-    found = {
-        name: DEFAULT.estimate(q, gp, elbo, record, np.random.default_rng(5))[0]
-        for name, record in records.items()
-    }
+    found = {name: estimate(q, gp, record)[0] for name, record in records.items()}
     assert found["right"].inflation == found["untested"].inflation == 1.0
     assert found["wrong"].inflation == pytest.approx((500 + 4) / 24)
     assert found["right"].sd < found["untested"].sd < found["wrong"].sd < found["moving"].sd
 
 
-def test_fewer_draws_are_weighed_during_the_search():
-    gp = quadratic_surrogate(2, 0.0)
-    q = normal(2, 1.1)
-    elbo = evaluate_elbo(q, gp, 2**10, np.random.default_rng(4))
-    n_effective = [
-        DEFAULT.estimate(q, gp, elbo, TrackRecord(), np.random.default_rng(5), searching=searching)[
-            0
-        ].effective_samples
-        for searching in (False, True)
-    ]
-    assert n_effective[1] <= DEFAULT.n_samples_in_warm_up < n_effective[0]
+def test_equal_generators_give_equal_answers():
+    surrogate, _ = wavy()
+    one, same, other = (estimate(normal(1, 1.0), surrogate, seed=seed) for seed in (1, 1, 2))
+    assert one[0] == same[0] != other[0]
+    np.testing.assert_array_equal(one[1].factors, same[1].factors)

@@ -1,13 +1,14 @@
 """What a run returns, and what it tells the user about it."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 from tests.vbmc.support import (
     EXACT,
     LOG_EVIDENCE,
+    LOG_JACOBIAN,
     NAMES,
     ROUGH,
     STREAMS,
@@ -21,13 +22,16 @@ from tests.vbmc.support import (
 
 from sparing.problem.evaluations import Status
 from sparing.problem.warning_text import WarningTopic
-from sparing.variational.adam import Adam
-from sparing.variational.fit import VariationalSettings
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
-from sparing.vbmc import final
-from sparing.vbmc.answer import BestBound, LastFit, RicherFit, SmallestError
-from sparing.vbmc.final import FinalSolution, final_solution, richer_fit, warnings_for_the_user
+from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
+from sparing.vbmc.assessment import track_record
+from sparing.vbmc.final import (
+    FinalSolution,
+    final_solution,
+    thorough_answer,
+    warnings_for_the_user,
+)
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Phase
 from sparing.vbmc.stopping import StopReason
@@ -35,16 +39,23 @@ from sparing.vbmc.stopping import StopReason
 AS_IT_IS = replace(Settings(), final_fit=LastFit())
 # The third has the best bound of the last quarter, the fourth the smallest error.
 HISTORY = [
-    row(1, elbo=9.0, elbo_sd=0.0, log_evidence_sd=0.5),
-    row(2, elbo=1.0, elbo_sd=0.01, log_evidence_sd=0.4),
-    row(3, elbo=2.0, elbo_sd=0.01, log_evidence_sd=0.3),
-    row(4, elbo=2.5, elbo_sd=0.5, log_evidence_sd=0.1),
-    row(5, elbo=1.5, elbo_sd=0.01, log_evidence_sd=0.2),
+    row(t, elbo=elbo, elbo_sd=elbo_sd, log_evidence_sd=sd, evidence=evidence(sd=sd))
+    for t, elbo, elbo_sd, sd in (
+        (1, 9.0, 0.0, 0.5),
+        (2, 1.0, 0.01, 0.4),
+        (3, 2.0, 0.01, 0.3),
+        (4, 2.5, 0.5, 0.1),
+        (5, 1.5, 0.01, 0.2),
+    )
 ]
 
 
 def chosen(settings, *, converged):
-    return final_solution(state(HISTORY), settings, STREAMS, converged=converged)
+    return final_solution(state(HISTORY), design(), settings, STREAMS, converged=converged)
+
+
+def unusable(index):
+    return [evaluation(index, value=-math.inf, status=Status.OUT_OF_SUPPORT)]
 
 
 def test_a_stable_run_returns_its_last_solution():
@@ -61,37 +72,70 @@ def test_without_stability_the_answer_s_strategy_chooses():
     assert chosen(by_bound, converged=False).elbo == 2.0  # 2.5 less five of its sds is less
 
 
-@pytest.mark.parametrize(
-    ("elbo", "elbo_sd", "kept"), [(1.5, 0.01, True), (1.44, 0.0, False), (1.6, 0.04, False)]
-)
-def test_a_richer_fit_is_kept_only_where_it_does_not_hurt(monkeypatch, elbo, elbo_sd, kept):
-    """The last solution's bound is 1.5 - 5 * 0.01 = 1.45."""
-    richer = FinalSolution(Posterior(EXACT, TRANSFORM, NAMES), elbo, elbo_sd, evidence())
-    monkeypatch.setattr(final, "richer_fit", lambda *_: richer)
-    assert (chosen(AS_IT_IS, converged=True) is richer) is kept
+@dataclass(frozen=True)
+class Recorded:
+    """A last sample that has been made, with the given error; notes what it was made from."""
+
+    sd: float = 0.1
+    asked: list = field(default_factory=list)
+
+    def answer(self, known, mixture, record, evidence_strategy, exploration, generator):
+        self.asked.append((known, mixture, record, generator.random()))
+        return evidence(log_evidence=-7.0, sd=self.sd), EXACT
 
 
-def test_no_richer_fit_where_none_is_asked_for_or_possible():
-    assert richer_fit(state(), AS_IT_IS, STREAMS) is None
-    assert richer_fit(state(trained=None), Settings(), STREAMS) is None
+def test_a_stable_run_returns_its_last_surrogate_sampled_once_more():
+    found = chosen(replace(Settings(), final_fit=Recorded(sd=9.0)), converged=True)
+    assert (found.elbo, found.elbo_sd) == (1.5, 0.01)  # those of q, which is not fitted again
+    assert found.posterior.mixture is EXACT
+    assert (found.posterior.transform, found.posterior.names) == (TRANSFORM, NAMES)
+    assert found.evidence.log_evidence == -7.0
 
 
-def test_the_richer_fit_has_more_components_and_the_evidence_of_the_surrogate():
-    settings = replace(
-        Settings(),
-        final_fit=RicherFit(6),
-        variational=VariationalSettings(ascent=Adam(max_steps_base=200)),
-    )
-    found = richer_fit(state(), settings, STREAMS)
-    assert found.posterior.mixture.n_components == 6
-    assert found.posterior.names == NAMES
-    assert found.posterior.transform is TRANSFORM
-    assert found.elbo == pytest.approx(LOG_EVIDENCE, abs=0.05)
-    assert found.evidence.corrected
+@pytest.mark.parametrize(("sd", "kept"), [(0.19, True), (0.21, False), (math.nan, False)])
+def test_without_stability_it_must_not_be_much_less_certain(sd, kept):
+    """Than the best recent one, whose error is 0.1: the last surrogate may be a bad one."""
+    settings = replace(Settings(), final_fit=Recorded(sd=sd), answer=SmallestError(n_recent=3))
+    found = chosen(settings, converged=False)
+    assert found.elbo == 2.5
+    assert (found.posterior.mixture is EXACT) is kept
+    assert (found.evidence.log_evidence == -7.0) is kept
+
+
+def test_the_last_sample_knows_what_the_run_knows():
+    strategy = Recorded()
+    settings = replace(Settings(), final_fit=strategy)
+    before, entries = state(HISTORY, mixture=ROUGH), [*design(), *unusable(10)]
+    for _ in range(2):
+        thorough_answer(before, entries, settings, STREAMS)
+    (known, mixture, record, draw), (*_, same_draw) = strategy.asked
+    assert mixture is ROUGH
+    assert record == track_record(HISTORY)
+    assert known.surrogate is before.trained.surrogate
+    assert known.transform is TRANSFORM
+    assert known.log_evidence == HISTORY[-1].log_evidence
+    assert len(known.values) == 10  # points without a value say nothing
+    np.testing.assert_allclose(known.values, [e.value + LOG_JACOBIAN for e in design()])
+    np.testing.assert_allclose(known.posterior.covariance, ROUGH.covariance)
+    assert draw == same_draw  # a stream of its own
+
+
+def test_there_is_none_before_the_bulk_was_found_nor_where_nobody_asks():
+    strategy = Recorded()
+    settings = replace(Settings(), final_fit=strategy)
+    for early in (state(trained=None), state(phase=Phase.SEARCHING)):
+        assert thorough_answer(early, design(), settings, STREAMS) is None
+    assert strategy.asked == []
+    assert thorough_answer(state(), design(), AS_IT_IS, STREAMS) is None
+
+
+def test_the_default_hands_over_the_surrogate_s_posterior():
+    """ROUGH is what q is; the surrogate has learnt a standard normal."""
+    quick = replace(Settings(), final_fit=ThoroughSample(2**10, 2**11, 10))
+    found = final_solution(state(), design(), quick, STREAMS, converged=True)
     assert found.evidence.log_evidence == pytest.approx(LOG_EVIDENCE, abs=0.05)
-    np.testing.assert_allclose(found.posterior.sd, 1.0, atol=0.1)
-    again = richer_fit(state(), settings, STREAMS)
-    np.testing.assert_array_equal(found.posterior.mixture.means, again.posterior.mixture.means)
+    np.testing.assert_allclose(found.posterior.mean, 0.0, atol=0.05)
+    np.testing.assert_allclose(found.posterior.sd, 1.0, atol=0.05)
 
 
 # ---------------------------------------------------------------------- warnings

@@ -28,6 +28,7 @@ from sparing.variational.whitening import Unwhitened
 from sparing.vbmc import final, warm_up
 from sparing.vbmc.answer import BestBound, LastFit
 from sparing.vbmc.evidence import LowerBound
+from sparing.vbmc.exploration import Trusting
 from sparing.vbmc.posterior_error import Untested
 from sparing.vbmc.settings import HyperparameterSchedule, Settings
 from sparing.vbmc.warm_up import WatchingBound
@@ -227,7 +228,7 @@ def test_the_paper_preset_has_the_papers_constants():
     assert (paper.variational.beta_lcb, final.BETA_LCB_UNSTABLE) == (3.0, 5.0)
     assert paper.stopping.n_recent == 4
     assert (warm_up.TOLERANCE_ELCBO, warm_up.N_ITERATIONS) == (1.0, 3)
-    assert warm_up.TRIM_PER_DIMENSION == 10.0
+    assert paper.warm_up.trimmed_depth == 10.0
     assert paper.surrogate == MapThenSlice(EmpiricalPrior.paper())
     assert paper.surrogate.prior.hpd_fraction == 0.8
     assert paper.coordinates == Unwhitened()
@@ -239,6 +240,7 @@ def test_the_paper_preset_has_the_papers_constants():
     assert paper.final_fit == LastFit()
     assert paper.answer == BestBound()
     assert paper.evidence == LowerBound()
+    assert paper.exploration == Trusting()
     assert paper.budget(6) == 400
 
 

@@ -71,3 +71,8 @@ def test_what_is_pending_changes_the_rules_of_the_climb_only():
     assert strategy.pending_rules == (ProspectiveSampling(), TemperedSampling())
     paper = WatchingBound((UncertaintySampling(),))
     assert paper.pending_rules == paper.rules == (UncertaintySampling(),)
+
+
+def test_deep_points_are_kept_for_good_but_by_the_paper():
+    assert Climbing().trimmed_depth == np.inf
+    assert WatchingBound().trimmed_depth == 10.0  # times D, Section 3.5

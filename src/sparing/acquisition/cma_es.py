@@ -11,7 +11,7 @@ import numpy as np
 from sparing.acquisition.search import Box, Criterion, draw_candidates, finite
 from sparing.errors import MissingExtraError
 from sparing.numerics.arrays import Array
-from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class CmaEs:
     def maximise(
         self,
         criterion: Criterion,
-        mixture: GaussianMixture,
+        mixture: Mixture,
         box: Box,
         generator: np.random.Generator,
     ) -> Array:

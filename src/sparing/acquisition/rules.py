@@ -1,8 +1,9 @@
 """Rules by which one point is chosen, given the surrogate and the current posterior.
 
-A rule is a frozen dataclass with a method and two facts: the name that is recorded with every
-point it chose, and whether that point is a held-out draw, one that tests the surrogate's error
-where the posterior is (`vbmc/held_out.py`). `sparing.testing.rules` checks an implementation.
+A rule is a frozen dataclass with a method and three facts: the name that is recorded with every
+point it chose, whether that point is held out, to test the surrogate's error (`vbmc/held_out.py`),
+and whether it reaches out for what the posterior may lack. `sparing.testing.rules` checks an
+implementation.
 
     q       current posterior, working coordinates           D   dimension
     f, V    mean and variance of the surrogate (Eq. 10)      C   its covariance
@@ -24,7 +25,7 @@ from sparing.acquisition.cma_es import CmaEs
 from sparing.acquisition.search import Criterion, ShrinkingClouds, search_box
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
-from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture
 
 # Hyperparameter samples that choose a point, drawn anew for each. Their average matters for the
 # posterior, hardly for which of many good points comes next. The paper takes all (Eq. 10).
@@ -43,11 +44,16 @@ class PointRule(Protocol):
 
     @property
     def held_out(self) -> bool:
-        """Whether its points are draws from the posterior."""
+        """Whether its points test the surrogate; unless it reaches out, they are draws from q."""
+        ...
+
+    @property
+    def reaches_out(self) -> bool:
+        """Whether it looks beyond q: then it is given the variational posterior in q as well."""
         ...
 
     def choose(
-        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
     ) -> Array:
         """The point: (D,), working coordinates. All randomness comes from the generator."""
         ...
@@ -60,15 +66,16 @@ class SearchedRule(ABC):
     search: ShrinkingClouds | CmaEs = ShrinkingClouds()
     n_samples: float = FEW_SAMPLES
     held_out: ClassVar[bool] = False
+    reaches_out: ClassVar[bool] = False
 
     @abstractmethod
     def criterion(
-        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
     ) -> Criterion:
         """The log acquisition as a function of candidates, (m, D) -> (m,)."""
 
     def choose(
-        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
     ) -> Array:
         """Where the acquisition function is largest."""
         few = some_samples(surrogate, self.n_samples, generator)
@@ -85,7 +92,7 @@ class PointwiseRule(SearchedRule):
         """Log a from log q, f and V, (m,) each: (m,)."""
 
     def criterion(
-        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
     ) -> Criterion:
         """Log a."""
         return lambda candidates: self.log_acquisition(
@@ -136,6 +143,25 @@ class TemperedSampling(PointwiseRule):
 
 
 @dataclass(frozen=True)
+class Frontier(PointwiseRule):
+    """The variance of exp(f), exp(2 f + V) (exp(V) - 1): where mass may be that nobody has seen.
+
+    It weighs what a place would add to the evidence by how little is known about it, and reaches
+    beyond q. V is cut at ``largest_variance``: further out the surrogate knows nothing.
+    """
+
+    largest_variance: float = 9.0
+    name: ClassVar[str] = "frontier"
+    held_out: ClassVar[bool] = True  # the surrogate is tested where it knows least of what matters
+    reaches_out: ClassVar[bool] = True
+
+    def log_acquisition(self, log_q: Array, mean: Array, variance: Array) -> Array:
+        """Log of the variance of a log-normal variable."""
+        v = np.clip(variance, np.finfo(float).tiny, self.largest_variance)
+        return 2.0 * mean + v + np.log(np.expm1(v))
+
+
+@dataclass(frozen=True)
 class VarianceReduction(SearchedRule):
     """Integrated variance reduction: how much an evaluation would teach about the posterior.
 
@@ -150,7 +176,7 @@ class VarianceReduction(SearchedRule):
     name: ClassVar[str] = "integrated variance reduction"
 
     def criterion(
-        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
     ) -> Criterion:
         """Log a, with references drawn anew."""
         half = self.n_references // 2
@@ -162,22 +188,52 @@ class VarianceReduction(SearchedRule):
 
 @dataclass(frozen=True)
 class PosteriorDraw:
-    """A draw from the posterior, stretched about its mean by ``widening``."""
+    """A draw from the posterior, stretched about the mean of its component by ``widening``."""
 
     widening: float = 1.0
     name: ClassVar[str] = "draw from the posterior"
     held_out: ClassVar[bool] = True
+    reaches_out: ClassVar[bool] = False
 
     def choose(
-        self, surrogate: Surrogate, mixture: GaussianMixture, generator: np.random.Generator
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
     ) -> Array:
         """The draw, within the box in which points are searched."""
         (draw,) = widened_draws(mixture, 1, self.widening, generator)
         return np.clip(draw, *search_box(surrogate, mixture))
 
 
+@dataclass(frozen=True)
+class EvenDraw:
+    """A draw in which small parts of the posterior have more than their share.
+
+    Components are drawn by the square roots of their weights, and stretched: a mode that has just
+    been found may be larger than it seems.
+    """
+
+    widening: float = 1.5
+    name: ClassVar[str] = "even draw from the posterior"
+    held_out: ClassVar[bool] = True
+    reaches_out: ClassVar[bool] = False
+
+    def choose(
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
+    ) -> Array:
+        """The draw, within the box in which points are searched."""
+        shares = np.sqrt(mixture.weights)
+        component = generator.choice(len(shares), size=1, p=shares / shares.sum())
+        z = self.widening * generator.standard_normal((1, mixture.dimension))
+        return np.clip(mixture.placed(component, z)[0], *search_box(surrogate, mixture))
+
+
 Rule = (
-    UncertaintySampling | ProspectiveSampling | TemperedSampling | VarianceReduction | PosteriorDraw
+    UncertaintySampling
+    | ProspectiveSampling
+    | TemperedSampling
+    | Frontier
+    | VarianceReduction
+    | PosteriorDraw
+    | EvenDraw
 )
 
 
@@ -191,12 +247,14 @@ def some_samples(
     return surrogate.subset(chosen)
 
 
-def widened_draws(
-    mixture: GaussianMixture, n: int, factor: float, generator: np.random.Generator
-) -> Array:
-    """Draws from q, stretched about its mean by the factor: (n, D)."""
-    centre = mixture.mean
-    return centre + factor * (mixture.sample(n, generator) - centre)
+def widened_draws(mixture: Mixture, n: int, factor: float, generator: np.random.Generator) -> Array:
+    """Draws from the posterior, each component stretched about its own mean: (n, D).
+
+    About the mean of all of them a bent posterior would be stretched into the void.
+    """
+    component = generator.choice(mixture.n_components, size=n, p=mixture.weights)
+    z = factor * generator.standard_normal((n, mixture.dimension))
+    return mixture.placed(component, z)
 
 
 def log_regularisation(variance: Array, variance_floor: float) -> Array:

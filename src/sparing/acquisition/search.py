@@ -16,7 +16,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
-from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture
 
 Criterion = Callable[[Array], Array]
 Box = tuple[Array, Array]  # lower and upper corner, (D,) each
@@ -37,7 +37,7 @@ class ShrinkingClouds:
     def maximise(
         self,
         criterion: Criterion,
-        mixture: GaussianMixture,
+        mixture: Mixture,
         box: Box,
         generator: np.random.Generator,
     ) -> Array:
@@ -55,7 +55,7 @@ class ShrinkingClouds:
         return candidates[np.argmax(values)]
 
 
-def search_box(surrogate: Surrogate, mixture: GaussianMixture) -> Box:
+def search_box(surrogate: Surrogate, mixture: Mixture) -> Box:
     """Where candidates may lie: the training inputs and q's bulk, with a margin."""
     inputs, mean = surrogate.training.inputs, mixture.mean
     sd = np.sqrt(np.diag(mixture.covariance))
@@ -66,7 +66,7 @@ def search_box(surrogate: Surrogate, mixture: GaussianMixture) -> Box:
 
 
 def draw_candidates(
-    mixture: GaussianMixture,
+    mixture: Mixture,
     box: Box,
     n_candidates: int,
     generator: np.random.Generator,

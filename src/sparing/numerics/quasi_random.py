@@ -6,6 +6,7 @@ D   dimension        n   points
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,6 +19,7 @@ def latin_hypercube(n_points: int, dimension: int, generator: np.random.Generato
     return (slices + generator.random((n_points, dimension))) / n_points
 
 
+@lru_cache(maxsize=8)
 def scrambled_halton(n_points: int, dimension: int) -> Array:
     """The first points of a Halton sequence with permuted digits, (n, D): always the same ones.
 
@@ -37,6 +39,7 @@ def scrambled_halton(n_points: int, dimension: int) -> Array:
             last = remaining if remaining[-1] > 0 else 0
             column += digits[last % base] / float(base) ** place
             remaining //= base
+    points.flags.writeable = False  # shared by all who ask
     return points
 
 

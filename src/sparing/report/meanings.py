@@ -14,6 +14,11 @@ MEANINGS = {
         "At first the run climbs to where the density is high; only then does it begin to "
         "describe the posterior's shape."
     ),
+    Topic.ELSEWHERE: (
+        "A run goes uphill from where it began, and could miss a mode elsewhere. Before it may "
+        "stop, the surrogate is sampled from the whole box, hills that do not lead to the "
+        "posterior are climbed, and points are placed where a mode like those found could hide."
+    ),
     Topic.POSTERIOR: (
         "Many functions agree with the values that were evaluated. How much their posteriors "
         "differ shows how far the reported one may be from the truth. An error of 0.2 standard "
@@ -70,9 +75,8 @@ WARNING_MEANINGS = {
         "far from the posterior; inside it, the posterior's shape there is a guess."
     ),
     WarningTopic.WEIGHTS: (
-        "Correcting the evidence for the mixture's misfit needs draws wherever the posterior has "
-        "mass. A few draws dominate, so some of it is hardly covered, and the uncorrected lower "
-        "bound is reported instead. The true value tends to be higher."
+        "Posterior and evidence are those of the surrogate, by draws that adapt to it. A few draws "
+        "dominate, so some of it is hardly covered. The true value tends to be higher."
     ),
     WarningTopic.INCOMPLETE_LINE: (
         "A process was killed while it wrote to the run directory. At most that one line is lost; "

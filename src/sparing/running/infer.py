@@ -84,7 +84,8 @@ def infer(
     store            a path: every evaluation is durable before it is used, and the same call
                      again resumes
     tag              a note that is part of the run's identity in its store, such as a data version
-    settings         ``Settings()``, or ``Settings.paper()`` for the 2018 algorithm
+    settings         ``Settings()``, or ``Settings.paper()`` for the 2018 algorithm; None: those of
+                     the run that is resumed, or ``Settings()``
     progress         show a live display
     callback         called with each iteration's info; returning "stop" ends the run
     runs             2 or more: so many independent runs, then a pooled one that is told what all

@@ -20,10 +20,10 @@ from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, St
 from sparing.problem.problem import Problem
 from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
-from sparing.running.stored_run import open_store, snapshot_state
+from sparing.running.stored_run import open_store, settings_to_go_on_with, snapshot_state
 from sparing.store import MemoryStore, Store
 from sparing.vbmc.engine import Engine
-from sparing.vbmc.final import final_solution, warnings_for_the_user
+from sparing.vbmc.final import warnings_for_the_user
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
@@ -60,7 +60,7 @@ class Inference:
         tag: str = "",
         settings: Settings | None = None,
     ) -> None:
-        base = Settings() if settings is None else settings
+        base = settings_to_go_on_with(store) if settings is None else settings
         _check_arguments(problem, max_evaluations, tolerance, base)
         self.problem = problem
         self.settings = replace(base, stopping=replace(base.stopping, tolerance_sd=tolerance))
@@ -263,7 +263,7 @@ class Inference:
             )
         final = engine.final
         if final is None:
-            final = final_solution(engine.state, self.settings, engine.streams, converged=False)
+            final = engine.final_solution(converged=False)
         reason, evaluations = engine.stop_reason, self.evaluations
         return Result(
             problem=self.problem,

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparing.errors import LoadError, SettingsError
+from sparing.errors import LoadError, SettingsError, StoreError
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
@@ -28,8 +29,8 @@ from sparing.results.files.state_codec import state_from_parts
 from sparing.results.files.stored_problem import VECTORS, StoredLogDensity, StoredPrior
 from sparing.results.result import Result
 from sparing.store import MemoryStore, RunDirectory, Store
-from sparing.store.json_members import Members, read_numbers
-from sparing.store.problem_file import require_same_problem
+from sparing.store.json_members import MalformedError, Members, read_numbers
+from sparing.store.problem_file import read_problem_file, require_same_problem
 from sparing.store.run_directory import PROBLEM
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo, State
@@ -96,6 +97,19 @@ def require_same_model(store: RunDirectory, problem: Problem) -> None:
         problem, stored.settings, tag=stored.tag, starting_points=stored.starting_points
     )
     require_same_problem(store.path, upgraded_fingerprint(store.fingerprint), now)
+
+
+def settings_to_go_on_with(store: str | Path | Store | None) -> Settings:
+    """Those of the run that a path holds; the recommended ones where there is none.
+
+    Also where they cannot be read: opening the path then says what is wrong with it.
+    """
+    if isinstance(store, (str, Path)):
+        with suppress(StoreError, MalformedError):
+            stored = read_problem_file(Path(store) / PROBLEM)
+            if stored is not None:
+                return settings_from_json(stored.fingerprint.get("settings"))
+    return Settings()
 
 
 def open_store(

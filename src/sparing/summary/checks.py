@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.summary.numbers import counted
+from sparing.vbmc.exploration import LOOKING, LookElsewhere
 from sparing.vbmc.final import FAR_OUTSIDE
 from sparing.vbmc.importance import LARGEST_PARETO_K
 from sparing.vbmc.run_record import RunRecord
@@ -68,6 +69,7 @@ class Topic(enum.StrEnum):
 
     CONVERGENCE = "Did it converge?"
     SEARCH = "Was the posterior found?"
+    ELSEWHERE = "Was it looked for elsewhere?"
     POSTERIOR = "How precise is the posterior?"
     EVIDENCE = "How precise is the log evidence?"
     SURROGATE = "Are the error bars honest?"
@@ -147,6 +149,17 @@ def _search(record: RunRecord) -> Answer:
         return Light.RED, finding, MORE_EVALUATIONS, advice
     found = next(info for info in record.history if not info.warm_up)
     return Light.GREEN, f"its bulk was found within {counted(found.n_evaluations, 'evaluation')}"
+
+
+def _elsewhere(record: RunRecord) -> Answer | None:
+    if not isinstance(record.settings.exploration, LookElsewhere):
+        return None
+    n = sum(entry.rule in LOOKING for entry in record.evaluations)
+    spent = f"{n} of {counted(record.n_evaluations, 'evaluation')} were spent on it"
+    if record.stop_reason is StopReason.STABLE:
+        return Light.GREEN, f"yes, and nothing was found that is not in the posterior; {spent}"
+    finding = f"not to the end: {spent}, and another mode may have been missed"
+    return Light.AMBER, finding, MORE_EVALUATIONS
 
 
 def _posterior(record: RunRecord) -> Answer | None:
@@ -255,6 +268,7 @@ def _bounds(record: RunRecord) -> Answer | None:
 _CHECKS: dict[Topic, Callable[[RunRecord], Answer | None]] = {
     Topic.CONVERGENCE: _convergence,
     Topic.SEARCH: _search,
+    Topic.ELSEWHERE: _elsewhere,
     Topic.POSTERIOR: _posterior,
     Topic.EVIDENCE: _evidence,
     Topic.SURROGATE: _surrogate,

@@ -21,6 +21,8 @@ from sparing.kernels.expected_log_joint import component_integrals, convolved_ke
 from sparing.numerics.arrays import Array
 from sparing.surrogate.layout import Layout
 
+BLOCK = 1024  # queries at a time, so that their kernel values stay in the cache
+
 
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
@@ -53,6 +55,43 @@ class KernelExpansion:
     def integrals(self, means: Array, scales: Array, lengths: Array) -> Array:
         """E[I_k] = z_k^T alpha + m_0 + nu_k for each sample (Eq. S19), (S, K)."""
         return component_integrals(means, scales, lengths, *self.arrays)
+
+    def values(self, queries: Array) -> Array:
+        """fbar for each sample at points (m, D): (S, m)."""
+        found = np.empty((len(self.shapes), len(queries)))
+        for first in range(0, len(queries), BLOCK):
+            rows = slice(first, first + BLOCK)
+            for s, psi in enumerate(self.shapes):
+                found[s, rows] = self._values_of_sample(s, psi, queries[rows])
+        return found
+
+    def _values_of_sample(self, s: int, psi: Array, queries: Array) -> Array:
+        layout = Layout(queries.shape[1])
+        lengths, scale = np.exp(psi[layout.log_lengths]), np.exp(2.0 * psi[layout.log_output_scale])
+        z, x = queries / lengths, self.centres / lengths[:, None]
+        exponent = z @ x
+        exponent -= 0.5 * (z * z).sum(axis=1)[:, None]
+        exponent -= 0.5 * (x * x).sum(axis=0)
+        np.minimum(exponent, 0.0, out=exponent)
+        np.exp(exponent, out=exponent)
+        offsets = (queries - psi[layout.mean_location]) / np.exp(psi[layout.log_mean_scales])
+        mean = psi[layout.mean_maximum] - 0.5 * (offsets * offsets).sum(axis=1)
+        return mean + scale * (exponent @ self.coefficients[s])
+
+    def gradient(self, queries: Array) -> Array:
+        """Of fbar, averaged over the samples, at points (m, D): (m, D)."""
+        layout = Layout(queries.shape[1])
+        total = np.zeros(queries.shape)
+        for s, psi in enumerate(self.shapes):
+            lengths = np.exp(psi[layout.log_lengths])
+            scale = np.exp(2.0 * psi[layout.log_output_scale])
+            z, x = queries / lengths, self.centres / lengths[:, None]
+            exponent = z @ x - 0.5 * (z * z).sum(axis=1)[:, None] - 0.5 * (x * x).sum(axis=0)
+            weights = scale * np.exp(np.minimum(exponent, 0.0)) * self.coefficients[s]
+            total += (weights @ x.T - weights.sum(axis=1)[:, None] * z) / lengths
+            scales = np.exp(psi[layout.log_mean_scales])
+            total -= (queries - psi[layout.mean_location]) / scales**2
+        return total / len(self.shapes)
 
     def convolutions(
         self, s: int, means: Array, scales: Array, lengths: Array

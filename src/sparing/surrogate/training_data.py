@@ -34,7 +34,7 @@ class CompressedDepths:
 
     depth_per_dimension: float = 10.0  # the depth at which the paper trims (Section 3.5)
     fraction_kept: float = 0.5
-    slope: float = 0.05
+    slope: float = 0.2
 
     def applied(self, values: Array, dimension: int) -> tuple[Array, Array, float]:
         """Values to train on and their noise variance, (n,) each, and d_0."""

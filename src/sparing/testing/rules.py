@@ -1,7 +1,7 @@
 """Conformance suite for rules that choose points: what the algorithm relies on.
 
 ``check_rule(rule)`` lets the rule choose points in one, two and five dimensions, with one and with
-several samples of the surrogate.
+several samples of the surrogate, and with posteriors of both kinds.
 
     q   the posterior, a mixture of normals        z   points in units of q: mean 0, covariance I
 """
@@ -24,6 +24,7 @@ from sparing.surrogate.collapsed_training import Collapsed
 from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.training_set import TrainingSet
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture
 
 # (D, samples of the surrogate; None: the best one)
 SITUATIONS = ((1, None), (2, 4), (5, 3))
@@ -56,39 +57,49 @@ def check_rule(rule: PointRule) -> None:
                 check(rule, surrogate, mixture)
             except AssertionError as error:
                 raise AssertionError(f"in {dimension} dimensions, {error}") from error
-    if rule.held_out:
+    if rule.held_out and not rule.reaches_out:
         _check_draws_are_the_posterior(rule)
 
 
-def example_situation(dimension: int, n_samples: int | None) -> tuple[Surrogate, GaussianMixture]:
-    """A surrogate in the middle of a run, and a lopsided posterior."""
+def example_situation(dimension: int, n_samples: int | None) -> tuple[Surrogate, Mixture]:
+    """A surrogate in the middle of a run, and a lopsided posterior; with samples a sheared one."""
     generator = np.random.default_rng([2018, dimension])
     inputs = 1.2 * (latin_hypercube(12 + 2 * dimension, dimension, generator) - 0.5)
     values = -8.0 * ((inputs - 0.1) ** 2).sum(axis=1) + np.sin(4.0 * inputs[:, 0]) - 100.0
     surrogate = Collapsed().train(TrainingSet(inputs, values), n_samples, generator)
-    mixture = GaussianMixture(
+    mixture: Mixture = GaussianMixture(
         weights=np.array([0.6, 0.3, 0.1]),
         means=0.1 + np.outer([0.0, 0.15, -0.2], np.linspace(1.0, 0.5, dimension)),
         scales=np.array([1.0, 0.6, 0.3]),
         lengths=np.linspace(0.2, 0.3, dimension),
     )
-    return cast(Surrogate, OnlyInterface(surrogate)), mixture
+    if n_samples is not None:
+        sheared = np.eye(dimension) + 0.5 * np.eye(dimension, k=-1)
+        mixture = mixture.image(sheared, np.zeros(dimension))
+    shown = OnlyInterface(surrogate, Surrogate, "surrogate")
+    return cast(Surrogate, shown), cast(Mixture, OnlyInterface(mixture, Mixture, "posterior"))
 
 
 class OnlyInterface:
-    """A surrogate that shows nothing but what every surrogate has."""
+    """A surrogate or a posterior that shows nothing but what every one of them has."""
 
-    def __init__(self, surrogate: Surrogate) -> None:
-        self._surrogate = surrogate
+    def __init__(self, inner: object, interface: type, what: str) -> None:
+        self._inner = inner
+        self._interface = interface
+        self._what = what
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python's own questions
             raise AttributeError(name)
-        if name not in vars(Surrogate):
-            raise AssertionError(f"it looks at .{name} of the surrogate, which is not for others")
-        found = getattr(self._surrogate, name)
+        if name not in vars(self._interface):
+            raise AssertionError(
+                f"it looks at .{name} of the {self._what}, which is not for others"
+            )
+        found = getattr(self._inner, name)
         if name in ("append", "subset"):
-            return lambda *given, **named: OnlyInterface(found(*given, **named))
+            return lambda *given, **named: OnlyInterface(
+                found(*given, **named), self._interface, self._what
+            )
         return found
 
 
@@ -101,10 +112,12 @@ def check_it_is_data(strategy: object) -> None:
 
 def _check_facts(rule: PointRule) -> None:
     assert isinstance(rule.name, str) and rule.name.strip(), "it has no name to be recorded by"
-    assert isinstance(rule.held_out, bool), f"held_out is {rule.held_out!r}, not True or False"
+    for fact in ("held_out", "reaches_out"):
+        value = getattr(rule, fact, None)
+        assert isinstance(value, bool), f"{fact} is {value!r}, not True or False"
 
 
-def _check_points(rule: PointRule, surrogate: Surrogate, mixture: GaussianMixture) -> None:
+def _check_points(rule: PointRule, surrogate: Surrogate, mixture: Mixture) -> None:
     lower, upper = search_box(surrogate, mixture)
     for seed in range(2):
         point = rule.choose(surrogate, mixture, np.random.default_rng(seed))
@@ -118,7 +131,7 @@ def _check_points(rule: PointRule, surrogate: Surrogate, mixture: GaussianMixtur
 
 
 def _check_equal_generators_give_equal_points(
-    rule: PointRule, surrogate: Surrogate, mixture: GaussianMixture
+    rule: PointRule, surrogate: Surrogate, mixture: Mixture
 ) -> None:
     first, _, again = (
         rule.choose(surrogate, mixture, np.random.default_rng(seed)) for seed in (1, 2, 1)
@@ -130,7 +143,7 @@ def _check_equal_generators_give_equal_points(
 
 
 def _check_global_generators_are_left_alone(
-    rule: PointRule, surrogate: Surrogate, mixture: GaussianMixture
+    rule: PointRule, surrogate: Surrogate, mixture: Mixture
 ) -> None:
     with global_generators_untouched():
         rule.choose(surrogate, mixture, np.random.default_rng(1))
@@ -156,12 +169,10 @@ def _global_states() -> tuple[object, ...]:
     return np.asarray(key).tobytes(), position, *rest, random.getstate()
 
 
-def _check_nothing_is_changed(
-    rule: PointRule, surrogate: Surrogate, mixture: GaussianMixture
-) -> None:
+def _check_nothing_is_changed(rule: PointRule, surrogate: Surrogate, mixture: Mixture) -> None:
     for what, contents in (
         ("surrogate", lambda: surrogate_contents(surrogate)),
-        ("posterior", lambda: mixture.arrays),
+        ("posterior", lambda: (mixture.weights, mixture.means)),
     ):
         before = _bits(contents)
         rule.choose(surrogate, mixture, np.random.default_rng(1))

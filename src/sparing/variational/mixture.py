@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparing.kernels.mixture import mixture_log_density
 from sparing.numerics.arrays import Array
+from sparing.variational.normal_mixture import NormalMixture
 
 WEIGHT_SUM_TOLERANCE = 1e-9
 # The mode search stops when no start moves by more than this fraction of its component's width.
@@ -94,8 +96,18 @@ class GaussianMixture:
     def sample(self, n: int, generator: np.random.Generator) -> Array:
         """n independent draws, (n, D)."""
         component = generator.choice(self.n_components, size=n, p=self.weights)
-        noise = generator.standard_normal((n, self.dimension))
-        return self.means[component] + self.scales[component, None] * self.lengths * noise
+        return self.placed(component, generator.standard_normal((n, self.dimension)))
+
+    def placed(self, component: NDArray[np.intp], z: Array) -> Array:
+        """Standard normal z (n, D) as draws from the given components (n,): (n, D)."""
+        return self.means[component] + self.scales[component, None] * self.lengths * z
+
+    def image(self, matrix: Array, offset: Array) -> NormalMixture:
+        """The distribution of A x + b, with A (d, D) of full rank and b (d,)."""
+        scaled = matrix * self.lengths
+        factor = np.linalg.cholesky(scaled @ scaled.T)
+        means = self.means @ matrix.T + offset
+        return NormalMixture(self.weights, means, self.scales[:, None, None] * factor)
 
     def mode(self) -> Array:
         """The highest point of q found from the component means, (D,).

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from sparing.numerics.arrays import Array
 from sparing.numerics.quasi_random import scrambled_halton
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture
 
 # Moments in the user's coordinates have no closed form once a parameter is bounded: quasi-Monte
 # Carlo with this many points, the same ones always, so that they are properties of the posterior.
@@ -43,7 +43,7 @@ class Posterior:
     (2, 2)
     """
 
-    mixture: GaussianMixture
+    mixture: Mixture
     transform: ParameterTransform
     names: tuple[str, ...]
 
@@ -161,37 +161,25 @@ class Posterior:
         index = self.names.index(parameter) if isinstance(parameter, str) else int(parameter)
         values = np.atleast_1d(np.asarray(points, dtype=np.float64))
         matrix, offset = self.transform.standardised_map()
-        marginal = GaussianMixture(
-            self.mixture.weights,
-            self.mixture.means @ matrix[index, :, None] + offset[index],
-            self.mixture.scales,
-            np.sqrt(np.sum((matrix[[index]] * self.mixture.lengths) ** 2, axis=1)),
-        )
+        marginal = self.mixture.image(matrix[[index]], offset[[index]])
         s, log_slope, inside = self._standardised(index, values)
         return np.where(inside, np.exp(marginal.log_density(s[:, None]) + log_slope), 0.0)
 
     def pair_density(self, i: int, j: int, x_i: Array, x_j: Array) -> Array:
         """Joint density of two parameters on a grid, (len(x_j), len(x_i)).
 
-        s = M u + b is linear in u. With A = M's rows i and j times diag(lambda), (2, D), and L the
-        Cholesky factor of A A^T, every component of q is round in t = L^-1 s.
+        The standardised s = M u + b is linear in u, so two of its coordinates are a mixture too.
 
         >>> low, high = result.posterior.pair_density(0, 1, np.array([1.2]), np.array([-0.9, -0.5]))
         >>> bool(high > 5.0 * low)
         True
         """
-        mixture, pair = self.mixture, [i, j]
         matrix, offset = self.transform.standardised_map()
-        A = matrix[pair] * mixture.lengths
-        L = np.linalg.cholesky(A @ A.T)
-        inverse = np.linalg.inv(L)
-        means = mixture.means @ matrix[pair].T + offset[pair]
-        rounded = GaussianMixture(mixture.weights, means @ inverse.T, mixture.scales, np.ones(2))
+        pair = self.mixture.image(matrix[[i, j]], offset[[i, j]])
         s_i, log_slope_i, _ = self._standardised(i, x_i)
         s_j, log_slope_j, _ = self._standardised(j, x_j)
         s = np.stack(np.meshgrid(s_i, s_j), axis=-1).reshape(-1, 2)
-        log_density = rounded.log_density(np.ascontiguousarray(s @ inverse.T))
-        log_density = log_density.reshape(len(x_j), len(x_i)) - np.log(np.diag(L)).sum()
+        log_density = pair.log_density(s).reshape(len(x_j), len(x_i))
         return np.exp(log_density + log_slope_i + log_slope_j[:, None])
 
     def _standardised(self, index: int, x: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -211,10 +199,10 @@ class Posterior:
         return "\n".join([f"Posterior ({self.mixture.n_components} components)", *lines])
 
 
-def _quasi_random_sample(mixture: GaussianMixture, n: int) -> Array:
+def _quasi_random_sample(mixture: Mixture, n: int) -> Array:
     """A deterministic, evenly spread sample of the mixture: (n, D)."""
     unit = scrambled_halton(n, mixture.dimension + 1)
     component = np.searchsorted(np.cumsum(mixture.weights), unit[:, 0], side="right")
     component = np.minimum(component, mixture.n_components - 1)
     normals = ndtri(np.clip(unit[:, 1:], 1e-12, 1.0 - 1e-12))
-    return mixture.means[component] + mixture.scales[component, None] * mixture.lengths * normals
+    return mixture.placed(component, normals)

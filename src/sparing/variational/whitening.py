@@ -21,6 +21,7 @@ import numpy as np
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Whitened:
     width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
 
     def candidates(
-        self, transform: ParameterTransform, mixture: GaussianMixture, iteration: int, last: int
+        self, transform: ParameterTransform, mixture: Mixture, iteration: int, last: int
     ) -> list[ParameterTransform]:
         """Coordinates worth trying: whitened by q where it is not round, and the first ones again.
 
@@ -62,7 +63,7 @@ class Unwhitened:
     minimal_gain: ClassVar[float] = math.inf
 
     def candidates(
-        self, transform: ParameterTransform, mixture: GaussianMixture, iteration: int, last: int
+        self, transform: ParameterTransform, mixture: Mixture, iteration: int, last: int
     ) -> list[ParameterTransform]:
         """None."""
         return []

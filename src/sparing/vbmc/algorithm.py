@@ -13,16 +13,22 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-import numpy as np
-
 from sparing.acquisition.initial_design import design_size
-from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
+from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.variational.whitening import carry_over
-from sparing.vbmc.assessment import complete_iteration, judged
+from sparing.vbmc.assessment import (
+    Estimate,
+    complete_iteration,
+    estimated,
+    held_out_residuals,
+    judged,
+    looked_elsewhere,
+    within_reach,
+)
 from sparing.vbmc.fitting import fit_posterior
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Phase, Solution, State
@@ -47,23 +53,33 @@ class Algorithm:
             return design_size(settings.initial_design.n_points, state.transform.dimension)
         if state.phase is Phase.ADAPTING:
             return 0  # Section 3.5: q adapts first
+        if len(state.agenda.points):
+            return len(state.agenda.points)
         return settings.warm_up.n_points(state.trained.surrogate, settings.n_active)
 
     def propose(
-        self, state: State, surrogate: Surrogate, identifier: int, *, pending: bool
+        self, state: State, surrogate: Surrogate, identifier: int, position: int, *, pending: bool
     ) -> Proposal:
-        """Lines 4 to 15: the next point to evaluate.
+        """Lines 4 to 15: the next point to evaluate, the one at that position of the iteration.
 
         ``surrogate`` is the last one with everything that arrived since appended (rank-one
         updates), ``pending`` says whether other points are being evaluated.
         """
+        if position < len(state.agenda.points):
+            return Proposal(identifier, state.agenda.points[position], state.agenda.rule)
         warm_up, rules = self.settings.warm_up, self.settings.rules
         # What was taken for the bulk may turn out to lie far below it: then the search goes on.
         searching = state.searching or warm_up.must_climb(surrogate)
         if searching:
             rules = warm_up.pending_rules if pending else warm_up.rules
         rule = rules[identifier % len(rules)]
-        mixture = state.mixture if searching else state.history[-1].posterior.mixture
+        mixture: Mixture = state.mixture
+        if not searching:
+            mixture = state.history[-1].posterior.mixture
+            # q may have followed the surrogate to where nothing is believed.
+            # q may have followed the surrogate to where nothing is believed.
+            if getattr(rule, "reaches_out", False):
+                mixture = NormalMixture.union([unchanged(mixture), unchanged(state.mixture)])
         u = rule.choose(surrogate, mixture, self.streams.generator("acquisition", identifier))
         x = state.transform.to_user(within_reach(u[None, :], state.transform))[0]
         return Proposal(identifier, x, rule.name)
@@ -84,23 +100,38 @@ class Algorithm:
             trained = train_surrogate(state, state.transform, evaluations, settings, streams)
         with stopwatch("variational"):
             solution = fit_posterior(state, trained, state.mixture, settings, streams)
-        candidates = self.other_coordinates(state, solution)
-        if candidates:
-            with stopwatch("whitening"):
-                solution = self.in_best_coordinates(state, solution, candidates, evaluations)
         with stopwatch("assessment"):
-            names, tried = self.names, bool(candidates)
-            row = judged(state, solution, evaluations, n_evaluations, names, settings, streams)
-            return complete_iteration(
-                state, solution, row, evaluations, settings, whitening_tried=tried
+            estimate = self.estimate(state, solution, evaluations)
+        candidates = self.other_coordinates(state, estimate.mixture)
+        best, tried = solution, bool(candidates)
+        if tried:
+            with stopwatch("whitening"):
+                best = self.in_best_coordinates(state, solution, candidates, evaluations)
+        with stopwatch("assessment"):
+            if best is not solution:
+                solution, estimate = best, self.estimate(state, best, evaluations)
+            row = judged(state, solution, estimate, n_evaluations, self.names, settings, streams)
+        with stopwatch("look elsewhere"):
+            row, plan = looked_elsewhere(
+                state, solution, estimate, row, evaluations, settings, streams
             )
+        return complete_iteration(
+            state, solution, row, plan, evaluations, settings, whitening_tried=tried
+        )
 
-    def other_coordinates(self, state: State, solution: Solution) -> list[ParameterTransform]:
+    def estimate(
+        self, state: State, solution: Solution, evaluations: Sequence[Evaluation]
+    ) -> Estimate:
+        """The surrogate's posterior and evidence."""
+        residuals = held_out_residuals(state, evaluations, self.settings)
+        return estimated(state, solution, residuals, (), self.settings, self.streams)
+
+    def other_coordinates(self, state: State, posterior: Mixture) -> list[ParameterTransform]:
         """Coordinates worth trying beside the current ones."""
         if state.searching:
             return []
         strategy, last = self.settings.coordinates, state.last_whitening
-        return strategy.candidates(state.transform, solution.mixture, state.iteration, last)
+        return strategy.candidates(state.transform, posterior, state.iteration, last)
 
     def in_best_coordinates(
         self,
@@ -124,13 +155,3 @@ class Algorithm:
             return solution
         start = carry_over(solution.mixture, solution.transform, best.transform)
         return fit_posterior(state, best, start, settings, streams)
-
-
-def within_reach(u: Array, transform: ParameterTransform) -> Array:
-    """Keep proposals near the plausible box: a density that never falls has no mass to find."""
-    lower, upper = transform.reachable_box()
-    matrix, offset = transform.standardised_map()
-    s = u @ matrix.T + offset
-    if np.all((s >= lower) & (s <= upper)):
-        return u
-    return (np.clip(s, lower, upper) - offset) @ np.linalg.inv(matrix).T

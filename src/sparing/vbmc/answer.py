@@ -1,4 +1,4 @@
-"""Which solution is returned, and whether it is fitted once more (Section 3.7).
+"""Which solution is returned, and whether it is sampled once more (Section 3.7).
 
 q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (Eq. 8)
 """
@@ -6,9 +6,16 @@ q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (E
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture
+from sparing.vbmc.evidence import Evidence, LowerBound, SurrogatePosterior
+from sparing.vbmc.exploration import LookElsewhere, Trusting, believed_part
+from sparing.vbmc.held_out import TrackRecord
+from sparing.vbmc.hidden_modes import Known
 
 
 @dataclass(frozen=True)
@@ -40,24 +47,47 @@ class BestBound:
 
 
 @dataclass(frozen=True)
-class RicherFit:
-    """A last variational fit with more components, kept when it does not hurt.
+class ThoroughSample:
+    """The posterior of the last surrogate, sampled from everywhere with many more draws."""
 
-    Fifty in the strongest peer; since the posterior is corrected by importance weights, twenty give
-    the same errors in less time (docs/decisions/0010).
-    """
+    n_first: int = 2**13
+    n_draws: int = 2**15
+    n_components: int = 60
 
-    n_components: int = 20
-
-    def n_final(self, n_components: int) -> int | None:
-        """Components of the last fit, given those of the solution."""
-        return max(self.n_components, n_components)
+    def answer(
+        self,
+        known: Known,
+        mixture: GaussianMixture,
+        record: TrackRecord,
+        evidence: SurrogatePosterior | LowerBound,
+        exploration: LookElsewhere | Trusting,
+        generator: np.random.Generator,
+    ) -> tuple[Evidence, Mixture] | None:
+        """The posterior and the evidence; mixture is q."""
+        if not isinstance(evidence, SurrogatePosterior):
+            return None
+        inflation = evidence.calibration.calibration(record).inflation
+        particles = exploration.particles(known, inflation, generator)
+        elsewhere = believed_part(known, particles, generator) if len(particles) else None
+        proposals = [known.posterior] + ([] if elsewhere is None else [elsewhere])
+        thorough = replace(
+            evidence, n_first=self.n_first, n_draws=self.n_draws, n_components=self.n_components
+        )
+        return thorough.sampled(mixture, known.surrogate, record, generator, proposals)
 
 
 @dataclass(frozen=True)
 class LastFit:
     """The solution is returned as it is (the paper)."""
 
-    def n_final(self, n_components: int) -> int | None:
-        """None: there is no further fit."""
+    def answer(
+        self,
+        known: Known,
+        mixture: GaussianMixture,
+        record: TrackRecord,
+        evidence: SurrogatePosterior | LowerBound,
+        exploration: LookElsewhere | Trusting,
+        generator: np.random.Generator,
+    ) -> tuple[Evidence, Mixture] | None:
+        """None: there is nothing more."""
         return None

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
+from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.training_data import (
     joining_values,
     known_noise_variance,
@@ -21,21 +22,24 @@ from sparing.surrogate.training_data import (
     working_values,
 )
 from sparing.variational.divergence import gaussianised_symmetric_kl
+from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import change_of_coordinates
 from sparing.vbmc.evidence import Evidence
+from sparing.vbmc.exploration import FILL
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals
+from sparing.vbmc.hidden_modes import Known
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Iteration, Phase, Solution, State
+from sparing.vbmc.state import Agenda, Iteration, Phase, Solution, State, TrainedSurrogate
 from sparing.vbmc.stopping import Reliability, is_stable
 from sparing.vbmc.training import sampling_brings_little
-from sparing.vbmc.warm_up import TRIM_PER_DIMENSION
 
 
 def complete_iteration(
     state: State,
     solution: Solution,
     row: Iteration,
+    plan: Plan,
     evaluations: Sequence[Evaluation],
     settings: Settings,
     *,
@@ -43,11 +47,11 @@ def complete_iteration(
 ) -> State:
     """The state after an iteration whose solution was judged (row): what comes next."""
     history = (*state.history, row)
-    history = (*state.history, replace(row, stable=may_stop(history, state, settings)))
     arrived = state.searching and has_arrived(history, solution, evaluations, settings)
     trimmed = state.trimmed
     if arrived:
-        trimmed = trimmed_indices(evaluations, solution.transform, TRIM_PER_DIMENSION)
+        depth = settings.warm_up.trimmed_depth
+        trimmed = trimmed_indices(evaluations, solution.transform, depth)
     return State(
         transform=solution.transform,
         mixture=solution.mixture,
@@ -57,8 +61,84 @@ def complete_iteration(
         or sampling_brings_little(history, settings.sampling),
         trimmed=trimmed,
         last_whitening=state.iteration if whitening_tried else state.last_whitening,
+        agenda=plan.agenda,
+        n_rounds=plan.n_rounds,
         history=history,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a look elsewhere asks for: points, and how many such rounds there were."""
+
+    agenda: Agenda
+    n_rounds: int
+
+
+def looked_elsewhere(
+    state: State,
+    solution: Solution,
+    estimate: Estimate,
+    row: Iteration,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+    streams: RandomStreams,
+) -> tuple[Iteration, Plan]:
+    """The row with what a look elsewhere made of it, and what comes next.
+
+    Nobody looks before the solution would do.
+    """
+    if not may_stop((*state.history, row), state, settings):
+        return row, Plan(Agenda(), state.n_rounds)
+    if not isinstance(row.posterior.mixture, NormalMixture):  # q itself: the paper
+        return replace(row, stable=True), Plan(Agenda(), state.n_rounds)
+    generator = streams.generator("look elsewhere", state.iteration)
+    known = what_is_known(solution.trained, row, evaluations)
+    look = settings.exploration.look(known, row.evidence.inflation, state.n_rounds, generator)
+    names, n_rounds = row.posterior.names, state.n_rounds
+    if look.found is not None:
+        estimate = estimated(state, solution, estimate.residuals, [look.found], settings, streams)
+        row = judged(state, solution, estimate, row.n_evaluations, names, settings, streams)
+        n_rounds = 0
+    elif look.rule == FILL:
+        n_rounds += 1
+    x = solution.transform.to_user(within_reach(look.points, solution.transform))
+    return replace(row, stable=not len(x)), Plan(Agenda(x, look.rule), n_rounds)
+
+
+def what_is_known(
+    trained: TrainedSurrogate, row: Iteration, evaluations: Sequence[Evaluation]
+) -> Known:
+    """What a look elsewhere starts from."""
+    usable = [entry for entry in evaluations if entry.usable]
+    inputs, values = working_values(usable, trained.transform)
+    return Known(
+        transform=trained.transform,
+        surrogate=trained.surrogate,
+        posterior=unchanged(row.posterior.mixture),
+        log_evidence=row.log_evidence,
+        inputs=inputs,
+        values=values,
+        rules=tuple(entry.rule for entry in usable),
+    )
+
+
+def within_reach(u: Array, transform: ParameterTransform) -> Array:
+    """Keep proposals near the plausible box: a density that never falls has no mass to find."""
+    lower, upper = transform.reachable_box()
+    matrix, offset = transform.standardised_map()
+    s = u @ matrix.T + offset
+    if np.all((s >= lower) & (s <= upper)):
+        return u
+    return (np.clip(s, lower, upper) - offset) @ np.linalg.inv(matrix).T
+
+
+def _earlier_posterior(state: State, transform: ParameterTransform) -> list[NormalMixture]:
+    """That of the last iteration in the given coordinates; none during the warm-up."""
+    if state.searching or not state.history or state.history[-1].warm_up:
+        return []
+    old = state.history[-1].posterior
+    return [old.mixture.image(*change_of_coordinates(old.transform, transform))]
 
 
 def next_phase(phase: Phase, *, arrived: bool) -> Phase:
@@ -68,34 +148,56 @@ def next_phase(phase: Phase, *, arrived: bool) -> Phase:
     return Phase.SETTLED
 
 
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The posterior and the evidence of a solution, and the held-out residuals behind its error."""
+
+    evidence: Evidence
+    mixture: Mixture
+    residuals: Array
+
+
+def estimated(
+    state: State,
+    solution: Solution,
+    residuals: Array,
+    found: Sequence[NormalMixture],
+    settings: Settings,
+    streams: RandomStreams,
+) -> Estimate:
+    """What is believed of a solution: q, the posterior before and ``found`` are the proposals."""
+    squares = float(residuals @ residuals)
+    evidence, mixture = settings.evidence.estimate(
+        solution.mixture,
+        solution.surrogate,
+        solution.elbo,
+        track_record(state.history, len(residuals), squares),
+        streams.generator("evidence", state.iteration),
+        searching=state.searching,
+        proposals=[*found, *_earlier_posterior(state, solution.transform)],
+    )
+    return Estimate(evidence, mixture, residuals)
+
+
 def judged(
     state: State,
     solution: Solution,
-    evaluations: Sequence[Evaluation],
+    estimate: Estimate,
     n_evaluations: int,
     names: tuple[str, ...],
     settings: Settings,
     streams: RandomStreams,
 ) -> Iteration:
     """The row of the history for a new solution; whether it is stable is not known yet."""
-    surrogate, elbo = solution.surrogate, solution.elbo
-    residuals = held_out_residuals(state, evaluations, settings)
-    squares = float(residuals @ residuals)
-    evidence, mixture = settings.evidence.estimate(
-        solution.mixture,
-        surrogate,
-        elbo,
-        track_record(state.history, len(residuals), squares),
-        streams.generator("evidence", state.iteration),
-        searching=state.searching,
-    )
-    posterior = Posterior(mixture, solution.transform, names)
+    surrogate, elbo, evidence = solution.surrogate, solution.elbo, estimate.evidence
+    posterior = Posterior(estimate.mixture, solution.transform, names)
     posterior_error = math.nan
     if not state.searching:
         generator = streams.generator("posterior error", state.iteration)
         posterior_error = settings.accuracy.estimate(
-            solution.mixture, surrogate, evidence.inflation, generator
+            estimate.mixture, surrogate, evidence.inflation, generator
         )
+    residuals = estimate.residuals
     return Iteration(
         iteration=state.iteration + 1,
         n_evaluations=n_evaluations,
@@ -111,7 +213,7 @@ def judged(
         retrained=solution.trained.retrained,
         hyperparameter_variance=_spread(elbo.expected_log_joint.mean_by_sample),
         n_held_out=len(residuals),
-        held_out_squares=squares,
+        held_out_squares=float(residuals @ residuals),
         posterior_error=posterior_error,
         noise_sd=math.sqrt(surrogate.noise_variance + surrogate.training.typical_noise_variance),
         jitter=float(np.max(surrogate.jitter)),

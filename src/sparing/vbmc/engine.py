@@ -67,6 +67,7 @@ class Engine:
         self._design = self._draw_design(extension=0)
         self._n_proposed = 0
         self._n_since_refit = 0
+        self._n_asked = 0  # proposals since the refit
         self._live_surrogate: Surrogate | None = None  # with all that came in since the refit
         # The same, counting on that many pending points.
         self._expectant: tuple[Surrogate, int] | None = None
@@ -94,7 +95,7 @@ class Engine:
         with self._timed("active sampling"):
             surrogate = self._counting_on_pending(self._live_surrogate)
             return self._algorithm.propose(
-                self.state, surrogate, identifier, pending=bool(self.pending)
+                self.state, surrogate, identifier, self._n_asked, pending=bool(self.pending)
             )
 
     def _counting_on_pending(self, live: Surrogate) -> Surrogate:
@@ -160,6 +161,7 @@ class Engine:
         if isinstance(event, Proposal):
             self.pending[event.identifier] = event
             self._n_proposed = max(self._n_proposed, event.identifier + 1)
+            self._n_asked += 1
             return None
         if event.identifier is not None:
             proposal = self.pending.pop(event.identifier, None)
@@ -223,18 +225,23 @@ class Engine:
                 surrogate = self._fantasised(surrogate, entry.x)
             self._live_surrogate = surrogate
             self._expectant = None
-        self._n_since_refit = 0
+        self._n_since_refit = self._n_asked = 0
 
     def finish(self, reason: StopReason) -> None:
         """End the run and choose what it returns."""
         self.stop_reason = reason
         with self._timed("final fit"):
-            self.final = final_solution(
-                self.state, self.settings, self.streams, converged=reason is StopReason.STABLE
-            )
+            self.final = self.final_solution(converged=reason is StopReason.STABLE)
         for phase, seconds in self._clock.items():
             self.timings[-1][phase] += seconds
         self._clock = Timings(float)
+
+    def final_solution(self, *, converged: bool) -> FinalSolution:
+        """What the run would return as it stands."""
+        evaluations = self.log.informative()
+        return final_solution(
+            self.state, evaluations, self.settings, self.streams, converged=converged
+        )
 
     # ------------------------------------------------------------------ timing
 

@@ -14,10 +14,9 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.warning_text import WarningText, WarningTopic
-from sparing.variational.elbo import evaluate_elbo
-from sparing.variational.fit import fit
+from sparing.variational.normal_mixture import Mixture
 from sparing.variational.posterior import Posterior
-from sparing.vbmc.assessment import track_record
+from sparing.vbmc.assessment import track_record, what_is_known
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.importance import LARGEST_PARETO_K
 from sparing.vbmc.settings import Settings
@@ -27,6 +26,9 @@ from sparing.vbmc.stopping import StopReason
 # A posterior whose bulk reaches this many plausible boxes is worth a word.
 FAR_OUTSIDE = 10.0
 BETA_LCB_UNSTABLE = 5.0  # choosing what to return without stability, Section 3.7
+# Without stability the last surrogate may be a bad one: it is preferred to an earlier solution
+# unless its error is larger by more than this factor.
+WORTHWHILE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,43 +42,46 @@ class FinalSolution:
 
 
 def final_solution(
-    state: State, settings: Settings, streams: RandomStreams, *, converged: bool
+    state: State,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+    streams: RandomStreams,
+    *,
+    converged: bool,
 ) -> FinalSolution:
-    """The last solution when stable, else the best recent one; refitted if that helps."""
+    """The last solution when stable, else the best recent one; sampled anew where that helps."""
     elcbo = [past.elbo - BETA_LCB_UNSTABLE * past.elbo_sd for past in state.history]
     sds = [past.log_evidence_sd for past in state.history]
     index = -1 if converged else settings.answer.choose(elcbo, sds)
     chosen = state.history[index]
-    best = FinalSolution(chosen.posterior, chosen.elbo, chosen.elbo_sd, chosen.evidence)
-    richer = richer_fit(state, settings, streams)
-    if richer is not None and richer.elbo - BETA_LCB_UNSTABLE * richer.elbo_sd >= elcbo[index]:
-        return richer
-    return best
+    posterior, evidence = chosen.posterior, chosen.evidence
+    thorough = thorough_answer(state, evaluations, settings, streams)
+    if thorough is not None and (converged or thorough[0].sd <= WORTHWHILE * evidence.sd):
+        evidence, mixture = thorough
+        posterior = Posterior(mixture, state.transform, posterior.names)
+    return FinalSolution(posterior, chosen.elbo, chosen.elbo_sd, evidence)
 
 
-def richer_fit(state: State, settings: Settings, streams: RandomStreams) -> FinalSolution | None:
-    """A fit to the last surrogate with many components, or None where it is not asked for."""
-    n_components = settings.final_fit.n_final(state.mixture.n_components)
-    if state.trained is None or n_components is None:
+def thorough_answer(
+    state: State,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+    streams: RandomStreams,
+) -> tuple[Evidence, Mixture] | None:
+    """The posterior and the evidence of the last surrogate; None before there is one to sample."""
+    if state.trained is None or state.searching:
         return None
-    surrogate = state.trained.surrogate
-    generator = streams.generator("final fit", state.iteration)
-    fitted = fit(
+    last = state.history[-1]
+    known = what_is_known(state.trained, last, evaluations)
+    generator = streams.generator("answer", state.iteration)
+    return settings.final_fit.answer(
+        known,
         state.mixture,
-        surrogate,
-        n_components=n_components,
-        settings=settings.variational,
-        searching=False,
-        first=False,
-        generator=generator,
+        track_record(state.history),
+        settings.evidence,
+        settings.exploration,
+        generator,
     )
-    n_draws = settings.variational.n_final_entropy_samples
-    elbo = evaluate_elbo(fitted, surrogate, n_draws, generator)
-    evidence, corrected = settings.evidence.estimate(
-        fitted, surrogate, elbo, track_record(state.history), generator
-    )
-    posterior = Posterior(corrected, state.transform, state.history[-1].posterior.names)
-    return FinalSolution(posterior, elbo.value, elbo.sd, evidence)
 
 
 def _spread_over_the_box(posterior: Posterior) -> Array:
@@ -124,7 +129,7 @@ def warnings_for_the_user(
     if np.isfinite(pareto_k) and pareto_k > LARGEST_PARETO_K:
         texts[WarningTopic.WEIGHTS] = (
             "the importance weights are too heavy-tailed "
-            f"(Pareto k = {pareto_k:.2f} > {LARGEST_PARETO_K}):"
-            " the log evidence is the lower bound itself"
+            f"(Pareto k = {pareto_k:.2f} > {LARGEST_PARETO_K}): "
+            "the log evidence and the posterior may lack a part. Allow more evaluations"
         )
     return tuple(WarningText(topic, text) for topic, text in texts.items())

@@ -1,68 +1,19 @@
-"""Draws from q weighted by the surrogate, and the posterior they correct.
+"""The tail of importance weights: smoothed, and judged (Vehtari et al.).
 
-Importance weights tell what the variational fit missed, at no evaluation of the target, and
-`variational/reweighting.py` moves q there (docs/decisions/0010).
-
-Notation (N draws, S hyperparameter samples)
-    x_i      draws from q, (N, D)
-    w_i      importance weights exp(f(x_i) + V(x_i) / 2) / q(x_i), normalised, (N,)
-    f, V     posterior mean and variance of the surrogate for one hyperparameter sample psi
-    k        Pareto shape of the largest weights
+k    Pareto shape of the largest weights
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from sparing.numerics.arrays import Array
-from sparing.surrogate.interface import Surrogate
-from sparing.variational.mixture import GaussianMixture
-from sparing.variational.reweighting import reweighted
 
 # Share of the weights' sum above the tail's threshold below which its shape does not matter: even
 # if it is off by half, that is two hundredths of a nat. Not to correct costs more (decisions/0010).
 NEGLIGIBLE_TAIL = 0.05
 # Vehtari et al., "Pareto smoothed importance sampling": estimates are unusable above.
 LARGEST_PARETO_K = 0.7
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedDraws:
-    """Draws from q, (N, D), and for each psi the log weights with and without V / 2, (S, N)."""
-
-    points: Array
-    log_weights: Array
-    flat_log_weights: Array
-
-
-def weighted_draws(
-    mixture: GaussianMixture,
-    surrogate: Surrogate,
-    n_draws: int,
-    largest_variance: float,
-    generator: np.random.Generator,
-) -> WeightedDraws:
-    """Draw from q and weigh by the surrogate; V is cut at largest_variance."""
-    points = mixture.sample(n_draws, generator)
-    log_q = mixture.log_density(points)
-    means, variances = surrogate.predict_each(points)
-    flat = means - log_q
-    return WeightedDraws(points, flat + 0.5 * np.minimum(variances, largest_variance), flat)
-
-
-def corrected_mixture(mixture: GaussianMixture, draws: WeightedDraws) -> GaussianMixture:
-    """The mixture moved towards what its weighted draws say it missed.
-
-    Unchanged where the weights are too heavy-tailed to be trusted.
-    """
-    per_sample = [row - log_sum(row) for row in draws.log_weights]
-    log_weights, pareto_k = pareto_smooth(np.logaddexp.reduce(per_sample))
-    if not pareto_k <= LARGEST_PARETO_K:
-        return mixture
-    weights = np.exp(log_weights - log_sum(log_weights))
-    return reweighted(mixture, draws.points, weights)
 
 
 def log_sum(log_weights: Array) -> float:

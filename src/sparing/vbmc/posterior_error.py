@@ -22,7 +22,7 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.linear_algebra import robust_cholesky
 from sparing.surrogate.interface import Surrogate
 from sparing.variational.divergence import gaussianised_symmetric_kl
-from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ExpectedError:
 
     def estimate(
         self,
-        mixture: GaussianMixture,
+        mixture: Mixture,
         surrogate: Surrogate,
         inflation: float,
         generator: np.random.Generator,
@@ -82,7 +82,7 @@ class Untested:
 
     def estimate(
         self,
-        mixture: GaussianMixture,
+        mixture: Mixture,
         surrogate: Surrogate,
         inflation: float,
         generator: np.random.Generator,

@@ -11,12 +11,13 @@ algorithm constant by constant:
     surrogate        Collapsed                              MapThenSlice
     variational      soft penalties, restored components    the ELBO as it is
     warm_up          Climbing                               WatchingBound
-    rules            VarianceReduction and PosteriorDraw    ProspectiveSampling, by CMA-ES
+    rules            VarianceReduction, draws, Frontier     ProspectiveSampling, by CMA-ES
     coordinates      Whitened                               Unwhitened
-    evidence         ImportanceCorrected                    LowerBound
+    evidence         SurrogatePosterior                     LowerBound
     accuracy         ExpectedError                          Untested
+    exploration      LookElsewhere                          Trusting
     answer           SmallestError                          BestBound
-    final_fit        RicherFit                              LastFit
+    final_fit        ThoroughSample                         LastFit
 
 Where the two differ, ``docs/decisions/`` holds the measurement that says why.
 """
@@ -30,6 +31,8 @@ from sparing.acquisition.cma_es import CmaEs
 from sparing.acquisition.initial_design import LatinHypercube, UniformDesign
 from sparing.acquisition.rules import (
     ALL_SAMPLES,
+    EvenDraw,
+    Frontier,
     PosteriorDraw,
     ProspectiveSampling,
     Rule,
@@ -43,8 +46,9 @@ from sparing.surrogate.map_then_slice.training import MapThenSlice
 from sparing.surrogate.training_data import CompressedDepths, MeasuredValues
 from sparing.variational.fit import VariationalSettings
 from sparing.variational.whitening import Unwhitened, Whitened
-from sparing.vbmc.answer import BestBound, LastFit, RicherFit, SmallestError
-from sparing.vbmc.evidence import ImportanceCorrected, LowerBound
+from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
+from sparing.vbmc.evidence import LowerBound, SurrogatePosterior
+from sparing.vbmc.exploration import LookElsewhere, Trusting
 from sparing.vbmc.posterior_error import ExpectedError, Untested
 from sparing.vbmc.stopping import Stopping
 from sparing.vbmc.warm_up import Climbing, WatchingBound
@@ -93,8 +97,9 @@ STRATEGIES = {
     "coordinates": "candidates",
     "evidence": "estimate",
     "accuracy": "is_small",
+    "exploration": "look",
     "answer": "choose",
-    "final_fit": "n_final",
+    "final_fit": "answer",
 }
 
 
@@ -122,19 +127,21 @@ class Settings:
     sampling: HyperparameterSchedule = HyperparameterSchedule()
     variational: VariationalSettings = VariationalSettings()
     warm_up: Climbing | WatchingBound = Climbing()
-    # They take turns, after the warm-up; every second draw is widened.
-    rules: tuple[Rule, ...] = (
+    rules: tuple[Rule, ...] = (  # they take turns, after the warm-up
         VarianceReduction(),
         PosteriorDraw(),
+        Frontier(),
         VarianceReduction(),
-        PosteriorDraw(widening=1.5),
+        EvenDraw(),
+        Frontier(),
     )
     coordinates: Whitened | Unwhitened = Whitened()
-    evidence: ImportanceCorrected | LowerBound = ImportanceCorrected()
+    evidence: SurrogatePosterior | LowerBound = SurrogatePosterior()
     accuracy: ExpectedError | Untested = ExpectedError()
     stopping: Stopping = Stopping()
+    exploration: LookElsewhere | Trusting = LookElsewhere()
     answer: SmallestError | BestBound = SmallestError()
-    final_fit: RicherFit | LastFit = RicherFit()
+    final_fit: ThoroughSample | LastFit = ThoroughSample()
 
     def __post_init__(self) -> None:
         faults = [
@@ -174,6 +181,7 @@ class Settings:
             evidence=LowerBound(),
             accuracy=Untested(),
             stopping=Stopping.paper(),
+            exploration=Trusting(),
             answer=BestBound(),
             final_fit=LastFit(),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -129,6 +129,14 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False)
+class Agenda:
+    """Points that the coming iteration evaluates before it chooses any by its rules."""
+
+    points: Array = field(default_factory=lambda: np.empty((0, 0)))  # (k, D), the user's
+    rule: str = ""  # what is recorded with them
+
+
+@dataclass(frozen=True, eq=False)
 class State:
     """All that the next iteration needs, apart from the log; by default that of the first."""
 
@@ -139,6 +147,8 @@ class State:
     sampling_stopped: bool = False  # StopSampling of Algorithm 1
     trimmed: frozenset[int] = frozenset()  # evaluations left out of the training set for good
     last_whitening: int = 0  # iteration at which a whitening was last tried
+    agenda: Agenda = Agenda()
+    n_rounds: int = 0  # of looks where nothing was seen, since something was found
     history: tuple[Iteration, ...] = ()
 
     @property

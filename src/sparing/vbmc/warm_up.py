@@ -5,8 +5,10 @@ ELCBO    ELBO - beta_lcb sd (Eq. 8)         D   dimension
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +18,6 @@ from sparing.surrogate.interface import Surrogate
 
 TOLERANCE_ELCBO = 1.0  # an improvement below this... (Section 3.5)
 N_ITERATIONS = 3  # ...in this many consecutive iterations ends the warm-up
-TRIM_PER_DIMENSION = 10.0  # points this far (times D) below the maximum are trimmed at its end
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Climbing:
     # Points per iteration while the best points still lie far apart in value: on the way up one
     # value can overturn what the others were chosen by.
     n_climbing: int = 1
+    # Nothing is trimmed at its end: deep values are compressed, and say where no mode is.
+    trimmed_depth: ClassVar[float] = math.inf
 
     def must_climb(self, surrogate: Surrogate) -> bool:
         """Whether even the best few points differ by more than points of one posterior do."""
@@ -66,6 +69,7 @@ class WatchingBound:
     """The ELCBO alone decides (the paper)."""
 
     rules: tuple[Rule, ...] = (ProspectiveSampling(),)
+    trimmed_depth: ClassVar[float] = 10.0  # times D, below the maximum (Section 3.5)
 
     @property
     def pending_rules(self) -> tuple[Rule, ...]:

@@ -13,6 +13,7 @@ from sparing.strategies import Collapsed, PosteriorDraw
 class Foreign:
     name: ClassVar[str] = "made elsewhere"
     held_out: ClassVar[bool] = False
+    reaches_out: ClassVar[bool] = False
 
     def choose(self, surrogate, mixture, generator):
         return PosteriorDraw().choose(surrogate, mixture, generator)

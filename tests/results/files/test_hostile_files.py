@@ -150,7 +150,7 @@ def test_a_compressed_bomb_is_refused_before_it_is_unpacked(members, tmp_path):
         (b'{"format": "x", "format": "y"}', "twice"),
         (b'{"format": "sparing state"}', "not a sparing result"),
         (b'{"format": "sparing result"}', "it has no 'version'"),
-        (b'{"format": "sparing result", "version": 3}', "newer release"),
+        (b'{"format": "sparing result", "version": 4}', "newer release"),
         (b'{"format": "sparing result", "version": 0}', "no version 0"),
         (b'{"format": "sparing result", "version": true}', "not an integer"),
         (b'{"format": "sparing result", "version": ' + b"9" * 5000 + b"}", "JSON"),
@@ -239,9 +239,30 @@ def test_no_change_of_a_sealed_record_leads_to_anything_but_a_load_error(mixed_r
     assert n_refused > 200
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "value", "text"),
+    [
+        ("weights", -1, 0.0, "weights of a mixture"),
+        ("weights", -1, np.nan, "not finite"),
+        ("means", (-1, 0), np.inf, "not finite"),
+        ("factors", (-1, 0, 0), 0.0, "no Cholesky factors"),
+        ("factors", (-1, 0, 1), 0.5, "no Cholesky factors"),
+        ("any_shape", -1, False, "lengths has the unexpected shape"),
+        ("n_components", -1, 10**9, "wrong sizes"),
+    ],
+)
+def test_what_is_no_mixture_is_refused(tilted_result, name, place, value, text, tmp_path):
+    arrays, metadata = result_to_parts(tilted_result)
+    assert arrays["mixtures.any_shape"][-1]
+    arrays[f"mixtures.{name}"][place] = value
+    with pytest.raises(LoadError, match=text):
+        load_bytes(pack(arrays, metadata), tmp_path / "file")
+
+
 @pytest.mark.slow
-def test_no_change_of_a_sealed_array_leads_to_anything_but_a_load_error(mixed_result, tmp_path):
-    arrays, metadata = result_to_parts(mixed_result)
+@pytest.mark.parametrize("result", ["mixed_result", "tilted_result"])
+def test_no_change_of_a_sealed_array_leads_to_anything_but_a_load_error(result, request, tmp_path):
+    arrays, metadata = result_to_parts(request.getfixturevalue(result))
     generator = np.random.default_rng(5)
     names = list(arrays)
     for _ in range(300):

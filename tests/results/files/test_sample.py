@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.results.files.support import assert_same
 
 import sparing
 from sparing.problem.warning_text import topic_of
 from sparing.results.files.result_reader import result_from_parts
 from sparing.results.files.result_writer import VERSION, result_to_parts
 from sparing.store.json_members import MalformedError
+from sparing.variational.mixture import GaussianMixture
 
 SAMPLES = Path(__file__).parent / "sample"
 VERSIONS = range(1, VERSION + 1)
@@ -72,8 +74,13 @@ def test_version_1_is_older_than_topics_rules_and_the_surrogate():
     assert result.surrogate is None
 
 
-def test_version_2_has_topics_rules_strategies_and_the_surrogate():
-    result, expected = sample(2)
+@pytest.mark.parametrize("version", VERSIONS[1:])
+def test_since_version_2_there_are_topics_rules_strategies_and_the_surrogate(version):
+    result, expected = sample(version)
+    # Read as the nearest that there is now.
+    nearest = {"ImportanceCorrected": "SurrogatePosterior"}
+    for part, name in expected["strategies"].items():
+        expected["strategies"][part] = nearest.get(name, name)
     exact = {
         "warning_topics": [topic_of(warning).name for warning in result.warnings],
         "rules": [entry.rule for entry in result.evaluations],
@@ -89,6 +96,29 @@ def test_version_2_has_topics_rules_strategies_and_the_surrogate():
     mean, variance = result.surrogate.surrogate.predict(u)
     np.testing.assert_allclose(mean, expected["surrogate_mean"], rtol=1e-6)
     np.testing.assert_allclose(variance, expected["surrogate_variance"], rtol=1e-3)
+
+
+def test_version_3_has_mixtures_of_any_shape():
+    result, expected = sample(3)
+    kinds = [type(info.posterior.mixture).__name__ for info in result.history]
+    assert kinds == expected["mixtures"]
+    mixture = result.posterior.mixture
+    for name in ("weights", "means", "factors"):
+        assert getattr(mixture, name).tolist() == expected[name]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_before_version_3_components_shared_their_shape(version):
+    result, _ = sample(version)
+    posteriors = [*(info.posterior for info in result.history), result.posterior]
+    assert {type(posterior.mixture) for posterior in posteriors} == {GaussianMixture}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_sample_is_written_again_as_a_file_of_today(version, tmp_path):
+    result, _ = sample(version)
+    result.save(tmp_path / "again.sparing")
+    assert_same(sparing.load(tmp_path / "again.sparing"), result)
 
 
 def test_the_surrogate_knows_its_evaluations_however_a_processor_rounds():

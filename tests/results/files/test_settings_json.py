@@ -1,4 +1,4 @@
-"""Settings of the release before are read as the composition that computes the same."""
+"""Settings of earlier releases are read as the nearest that there is."""
 
 import zipfile
 from dataclasses import replace
@@ -6,12 +6,37 @@ from pathlib import Path
 
 import pytest
 
-from sparing.results.files.settings_json import settings_from_json, upgraded_fingerprint
+from sparing.results.files.settings_json import (
+    settings_from_json,
+    settings_to_json,
+    upgraded_fingerprint,
+)
 from sparing.store.json_members import MalformedError, parse_object
-from sparing.strategies import BestBound, LowerBound, PosteriorDraw, VarianceReduction
+from sparing.strategies import (
+    BestBound,
+    CompressedDepths,
+    LowerBound,
+    PosteriorDraw,
+    SurrogatePosterior,
+    ThoroughSample,
+    Trusting,
+    VarianceReduction,
+)
+from sparing.vbmc.held_out import HeldOutCalibration
 from sparing.vbmc.settings import Settings
 
-SAMPLE = Path(__file__).parent / "sample" / "result-v1.sparing"
+SAMPLES = Path(__file__).parent / "sample"
+# The defaults of before, where they are others today.
+BEFORE = replace(
+    Settings(),
+    rules=(
+        VarianceReduction(),
+        PosteriorDraw(),
+        VarianceReduction(),
+        PosteriorDraw(widening=1.5),
+    ),
+    exploration=Trusting(),
+)
 # What `Settings.paper()` of that release said beside its defaults.
 PAPER = {
     "bounded_map": "LOGIT",
@@ -61,26 +86,50 @@ PAPER = {
 }
 
 
-def test_the_defaults_of_before_are_todays():
-    assert settings_from_json({"acquisition": {}}) == Settings()
+def stored_settings(version):
+    with zipfile.ZipFile(SAMPLES / f"result-v{version}.sparing") as archive:
+        return parse_object(archive.read("record.json"))["settings"]
+
+
+def test_the_defaults_of_before_are_todays_but_for_rules_and_exploration():
+    assert settings_from_json({"acquisition": {}}) == BEFORE
 
 
 def test_the_papers_preset_of_before_is_todays():
     assert settings_from_json(PAPER) == Settings.paper()
 
 
-def test_the_sample_of_version_1_has_todays_defaults_but_for_what_it_changed():
-    with zipfile.ZipFile(SAMPLE) as archive:
-        stored = parse_object(archive.read("record.json"))["settings"]
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_sample_has_the_defaults_of_before_but_for_what_it_changed(version):
+    stored = stored_settings(version)
     settings = settings_from_json(stored)
     same = replace(
-        Settings(),
+        BEFORE,
+        depths=CompressedDepths(slope=0.05),
         stopping=settings.stopping,
         coordinates=settings.coordinates,
         bounded_map=settings.bounded_map,
     )
     assert settings == same
     assert settings.stopping.tolerance_sd == stored["stopping"]["tolerance_sd"]
+
+
+def test_a_strategy_of_before_is_the_nearest_of_now():
+    """With what means the same: 20 components of q are not 20 normals that describe a sample."""
+    stored = stored_settings(2)
+    assert stored["evidence"]["kind"] == "ImportanceCorrected"
+    assert stored["final_fit"] == {"kind": "RicherFit", "n_components": 20}
+    stored["evidence"]["calibration"]["n_draws"] = 7
+    settings = settings_from_json(stored)
+    calibration = HeldOutCalibration(n_draws=7)
+    assert settings.evidence == SurrogatePosterior(calibration=calibration)
+    assert settings.final_fit == ThoroughSample()
+    assert settings.exploration == Trusting()
+
+
+def test_settings_of_today_are_read_as_they_are():
+    for settings in (Settings(), Settings.paper(), BEFORE):
+        assert settings_from_json(settings_to_json(settings)) == settings
 
 
 def test_changed_fields_arrive_where_they_are_read():
@@ -112,6 +161,11 @@ def test_changed_fields_arrive_where_they_are_read():
         ({"acquisition": {}, "surrogate": 3}, "'surrogate'"),
         ({"acquisition": {}, "surrogate": None}, "'surrogate'"),
         ({"acquisition": None}, "'acquisition'"),
+        ({"evidence": {"kind": "ImportanceCorrected", "surprise": 1}}, "surprise"),
+        ({"evidence": {"kind": "RicherFit"}}, "evidence.kind is 'RicherFit'"),
+        ({"evidence": ["ImportanceCorrected"]}, "evidence is not an object"),
+        ({"final_fit": {"kind": "RicherFit", "n_draws": "x"}}, "n_draws"),
+        ({"exploration": None}, "exploration is not an object"),
     ],
 )
 def test_what_no_release_wrote_is_refused(old, text):

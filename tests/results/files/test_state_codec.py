@@ -13,6 +13,9 @@ from tests.results.files.support import assert_same, whitening_often
 import sparing
 from sparing.errors import LoadError
 from sparing.results.files.state_codec import state_from_parts, state_to_parts
+from sparing.strategies import LookElsewhere
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import NormalMixture
 
 
 def through_bytes(arrays, metadata):
@@ -59,6 +62,20 @@ def endless(settings):
     return dataclasses.replace(settings, stopping=stopping)
 
 
+def looking():
+    """Settings with which a run looks everywhere before it ends."""
+    return dataclasses.replace(
+        sparing.Settings(), exploration=LookElsewhere(largest_hidden=-1.0, n_rounds=2)
+    )
+
+
+def drive_to_a_look(run, problem):
+    """Until the coming iteration has points to evaluate first."""
+    while not len(run._engine.state.agenda.points):
+        assert not run.finished
+        drive(run, problem, run.n_evaluations + 1)
+
+
 CASES = {
     "default, in the warm-up": (sparing.Settings(), 20, 35),
     "default, after the warm-up": (endless(sparing.Settings()), 45, 60),
@@ -78,8 +95,13 @@ def test_a_restored_run_continues_as_if_it_had_never_stopped(case, tilted_proble
     other = resumed(whole, tilted_problem, options)
     for run in (whole, other):
         drive(run, tilted_problem, end)
+    assert whole.n_evaluations > stop
+    assert_same_runs(whole, other)
+
+
+def assert_same_runs(whole, other):
     assert whole.finished and other.finished
-    assert whole.n_evaluations == other.n_evaluations > stop
+    assert whole.n_evaluations == other.n_evaluations
     assert_same(whole.evaluations, other.evaluations, skip=("duration",))
     assert_same(whole.history, other.history, skip=("timings",))
     a, b = whole.result(), other.result()
@@ -87,12 +109,33 @@ def test_a_restored_run_continues_as_if_it_had_never_stopped(case, tilted_proble
     np.testing.assert_array_equal(a.posterior.sample(5, seed=1), b.posterior.sample(5, seed=1))
 
 
+def test_a_run_restored_while_it_looks_elsewhere_goes_on_looking(tilted_problem):
+    options = {"seed": 3, "max_evaluations": 80, "settings": looking()}
+    whole = sparing.Inference(tilted_problem, **options)
+    drive_to_a_look(whole, tilted_problem)
+    other = resumed(whole, tilted_problem, options)
+    agenda = whole._engine.state.agenda
+    (proposal,) = other.ask()
+    assert proposal.rule == agenda.rule
+    np.testing.assert_array_equal(proposal.x, agenda.points[0])
+    other.tell(proposal, tilted_problem.log_joint(proposal.x))
+    for run in (whole, other):
+        drive(run, tilted_problem, 80)
+    assert whole.result().converged
+    assert_same_runs(whole, other)
+    assert whole._engine.state.n_rounds == other._engine.state.n_rounds == 2
+
+
 def test_every_field_is_restored(tilted_problem):
-    run = sparing.Inference(tilted_problem, seed=3, max_evaluations=45, settings=whitening_often())
+    settings = dataclasses.replace(whitening_often(), exploration=looking().exploration)
+    run = sparing.Inference(tilted_problem, seed=3, max_evaluations=80, settings=settings)
     base = run._engine.state.transform
-    drive(run, tilted_problem, 45)
+    drive_to_a_look(run, tilted_problem)
+    run._engine.state = dataclasses.replace(run._engine.state, trimmed=frozenset({2, 5}))
     state = run._engine.state
-    assert state.trimmed and any(info.whitened for info in state.history)
+    assert state.n_rounds and any(info.whitened for info in state.history)
+    kinds = {type(info.posterior.mixture) for info in state.history}
+    assert kinds == {GaussianMixture, NormalMixture}
     again, timings = restored_state(run, tilted_problem, base)
     assert_same(state, again)
     assert [dict(row) for row in timings] == [dict(row) for row in run._engine.timings]
@@ -122,9 +165,9 @@ def test_the_state_before_the_first_iteration(tilted_problem):
 
 @pytest.fixture(scope="module")
 def saved(tilted_problem):
-    run = sparing.Inference(tilted_problem, seed=3, max_evaluations=15)
+    run = sparing.Inference(tilted_problem, seed=3, max_evaluations=80, settings=looking())
     arguments = {"base": run._engine.state.transform, "names": tilted_problem.names}
-    drive(run, tilted_problem, 15)
+    drive_to_a_look(run, tilted_problem)
     arguments |= {"evaluations": run.evaluations, "settings": run.settings}
     return *state_to_parts(run._engine.state, run._engine.timings), arguments
 
@@ -148,18 +191,60 @@ def test_a_state_goes_with_its_own_log_and_coordinates_only(saved):
     [
         ({"format": "sparing result"}, "not a sparing state"),
         ({"version": 1}, "another version"),
-        ({"version": 3}, "another version"),
+        ({"version": 2}, "another version"),
+        ({"version": 4}, "another version"),
         ({"release": "0.0.1"}, "another release"),
         ({"transform": -1}, "points at nothing"),
         ({"sampling_stopped": 1}, "not true or false"),
         ({"phase": "RESTING"}, "not one of SEARCHING"),
         ({"timings": [["a"]]}, "shape"),
+        ({"n_rounds": -1}, "out of range"),
+        ({"n_rounds": 2**70}, "out of range"),
+        ({"n_rounds": 1.0}, "not an integer"),
+        ({"agenda": None}, "not a string"),
     ],
 )
 def test_metadata_that_does_not_fit_is_refused(saved, change, text):
     arrays, metadata, arguments = saved
     with pytest.raises(LoadError, match=text):
         state_from_parts(arrays, {**metadata, **change}, **arguments)
+
+
+def test_q_is_a_mixture_whose_components_share_their_shape(saved):
+    arrays, metadata, arguments = saved
+    for row, any_shape in enumerate(arrays["mixtures.any_shape"]):
+        changed = {**metadata, "mixture": row}
+        if any_shape:
+            with pytest.raises(LoadError, match="do not share their shape"):
+                state_from_parts(arrays, changed, **arguments)
+        else:
+            state_from_parts(arrays, changed, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("points", "text"),
+    [
+        ([[0.0, np.nan]], "out of bounds"),
+        ([[0.0, -np.inf]], "out of bounds"),
+        ([[0.0, 2.5]], "out of bounds"),
+        ([[0.0, 0.0], [-0.5, 0.0]], "out of bounds"),
+        ([[0.0]], "expected points"),
+        ([0.0, 0.0], "shape"),
+    ],
+)
+def test_an_agenda_that_cannot_be_evaluated_is_refused(points, text):
+    problem = sparing.Problem(lambda x: 0.0, [0, 0], [1, 1], lower=[0, 0], upper=[2, 2])
+    run = sparing.Inference(problem, seed=1)
+    base = run._engine.state.transform
+    arrays, metadata = state_to_parts(run._engine.state, [])
+    arguments = {"base": base, "names": problem.names, "evaluations": [], "settings": run.settings}
+    for inside in ([[0.0, 2.0]], np.empty((0, 2)), np.empty((0, 0))):
+        arrays["agenda.points"] = np.array(inside)
+        state, _ = state_from_parts(arrays, metadata, **arguments)
+        assert_same(state.agenda.points, np.array(inside))
+    arrays["agenda.points"] = np.array(points)
+    with pytest.raises(LoadError, match=text):
+        state_from_parts(arrays, metadata, **arguments)
 
 
 def test_arrays_that_do_not_fit_are_refused(saved):

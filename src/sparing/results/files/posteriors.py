@@ -5,9 +5,12 @@ rows. A transform is known by its number, a mixture by being the same object.
 
     M, T      mixtures; transforms                    W   transforms with a whitening
     K_total   components of all mixtures together     D   parameters
+    M_1, K_1  mixtures whose components share their shape, and those components
+    K_2       components of the others
 
     mixtures.n_components (M,)      mixtures.weights (K_total,)   mixtures.means (K_total, D)
-    mixtures.scales (K_total,)      mixtures.lengths (M, D)
+    mixtures.any_shape (M,)         whether it is a `NormalMixture`, not a `GaussianMixture`
+    mixtures.scales (K_1,)          mixtures.lengths (M_1, D)     mixtures.factors (K_2, D, D)
     transforms.whitened (T,)        transforms.number (T,)
     transforms.matrix, transforms.inverse (W, D, D)
     transforms.centre (W, D)        transforms.log_determinant (W,)
@@ -16,7 +19,7 @@ rows. A transform is known by its number, a mixture by being the same object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -27,7 +30,8 @@ from sparing.problem.parameter_transform import ParameterTransform, Whitening
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.store.archive import Arrays
 from sparing.store.json_members import require
-from sparing.variational.mixture import GaussianMixture
+from sparing.variational.mixture import WEIGHT_SUM_TOLERANCE, GaussianMixture
+from sparing.variational.normal_mixture import Mixture, NormalMixture
 from sparing.variational.posterior import Posterior
 
 T = TypeVar("T")
@@ -53,7 +57,7 @@ class PosteriorWriter:
     """Gathers the mixtures and transforms of a record."""
 
     def __init__(self) -> None:
-        self.mixtures: Table[GaussianMixture] = Table(id)  # the table keeps them alive
+        self.mixtures: Table[Mixture] = Table(id)  # the table keeps them alive
         self.transforms: Table[ParameterTransform] = Table(lambda transform: transform.number)
 
     def rows(self, posteriors: Sequence[Posterior], prefix: str) -> Arrays:
@@ -98,32 +102,58 @@ class PosteriorReader:
         ]
 
 
-def _write_mixtures(mixtures: Sequence[GaussianMixture], dimension: int) -> Arrays:
-    empty, none = np.empty(0), np.empty((0, dimension))
-    weights, means, scales, lengths = zip(*(m.arrays for m in mixtures), strict=True)
+def _write_mixtures(mixtures: Sequence[Mixture], dimension: int) -> Arrays:
+    none = np.empty((0, dimension, dimension))
+    shared = [m.arrays for m in mixtures if isinstance(m, GaussianMixture)]
+    others = [m for m in mixtures if isinstance(m, NormalMixture)]
+    any_shape = [isinstance(m, NormalMixture) for m in mixtures]
     return {
         "mixtures.n_components": np.array([m.n_components for m in mixtures], dtype=np.int64),
-        "mixtures.weights": np.concatenate([empty, *weights]),
-        "mixtures.means": np.vstack([none, *means]),
-        "mixtures.scales": np.concatenate([empty, *scales]),
-        "mixtures.lengths": np.reshape(lengths, (-1, dimension)),
+        "mixtures.any_shape": np.array(any_shape, dtype=np.bool_),
+        "mixtures.weights": np.concatenate([none[:, 0, 0], *(m.weights for m in mixtures)]),
+        "mixtures.means": np.vstack([none[:, 0], *(m.means for m in mixtures)]),
+        "mixtures.scales": np.concatenate([none[:, 0, 0], *(scales for _, _, scales, _ in shared)]),
+        "mixtures.lengths": np.vstack([none[:, 0], *(lengths for *_, lengths in shared)]),
+        "mixtures.factors": np.concatenate([none, *(m.factors for m in others)]),
     }
 
 
-def _read_mixtures(arrays: NamedArrays, dimension: int) -> list[GaussianMixture]:
+def _read_mixtures(arrays: NamedArrays, dimension: int) -> list[Mixture]:
     counts = arrays.integers("mixtures.n_components", None)
     weights = arrays.floats("mixtures.weights", None)
-    total = len(weights)
-    means = arrays.floats("mixtures.means", total, dimension)
-    scales = arrays.floats("mixtures.scales", total)
-    lengths = arrays.floats("mixtures.lengths", len(counts), dimension)
-    require(all(k > 0 for k in counts) and sum(counts) == total, "mixtures have wrong sizes")
-    ends = np.cumsum(counts)
-    rows = [slice(end - k, end) for k, end in zip(counts, ends, strict=True)]
+    means = arrays.floats("mixtures.means", len(weights), dimension)
+    columns = _portions(weights, counts), _portions(means, counts)
+    shapes = _read_shapes(arrays, counts, dimension)
     return [
-        _exact_mixture(weights[own], means[own], scales[own], length)
-        for own, length in zip(rows, lengths, strict=True)
+        _exact_mixture(w, mu, *shape) if len(shape) == 2 else _normal_mixture(w, mu, *shape)
+        for w, mu, shape in zip(*columns, shapes, strict=True)
     ]
+
+
+def _read_shapes(
+    arrays: NamedArrays, counts: list[int], dimension: int
+) -> Iterator[tuple[Array, Array] | tuple[Array]]:
+    """Of each mixture its scales and lengths, or its factors."""
+    # Before version 3 the components of every mixture shared their shape.
+    any_shape, factors = [False] * len(counts), np.empty((0, dimension, dimension))
+    if "mixtures.any_shape" in arrays:
+        any_shape = arrays.booleans("mixtures.any_shape", len(counts))
+        factors = arrays.floats("mixtures.factors", None, dimension, dimension)
+    scales = arrays.floats("mixtures.scales", None)
+    lengths = iter(arrays.floats("mixtures.lengths", any_shape.count(False), dimension))
+    kinds = list(zip(counts, any_shape, strict=True))
+    scales_of = iter(_portions(scales, [k for k, is_other in kinds if not is_other]))
+    factors_of = iter(_portions(factors, [k for k, is_other in kinds if is_other]))
+    for is_other in any_shape:
+        yield (next(factors_of),) if is_other else (next(scales_of), next(lengths))
+
+
+def _portions(rows: Array, counts: Sequence[int]) -> list[Array]:
+    """The rows of one mixture after the other."""
+    fits = all(k > 0 for k in counts) and sum(counts) == len(rows)
+    require(fits, "mixtures have wrong sizes")
+    ends = np.cumsum(counts, dtype=np.int64)
+    return [rows[end - k : end].copy() for k, end in zip(counts, ends, strict=True)]
 
 
 def _exact_mixture(weights: Array, means: Array, scales: Array, lengths: Array) -> GaussianMixture:
@@ -131,6 +161,18 @@ def _exact_mixture(weights: Array, means: Array, scales: Array, lengths: Array) 
     mixture = GaussianMixture(weights, means, scales, lengths)
     object.__setattr__(mixture, "weights", weights.copy())
     return mixture
+
+
+def _normal_mixture(weights: Array, means: Array, factors: Array) -> NormalMixture:
+    """The mixture, once it is known to be one: its constructor believes what it is given."""
+    finite = all(np.isfinite(array).all() for array in (weights, means, factors))
+    require(finite, "a mixture is not finite")
+    are_probabilities = np.all(weights > 0.0) and abs(weights.sum() - 1.0) <= WEIGHT_SUM_TOLERANCE
+    require(bool(are_probabilities), "weights of a mixture are not positive with the sum one")
+    diagonals = np.diagonal(factors, axis1=1, axis2=2)
+    are_factors = np.all(diagonals > 0.0) and not np.triu(factors, 1).any()
+    require(bool(are_factors), "a mixture has matrices that are no Cholesky factors")
+    return NormalMixture(weights, means, factors)
 
 
 def _write_whitenings(whitenings: Sequence[Whitening], dimension: int) -> Arrays:

@@ -1,8 +1,10 @@
-"""Settings in files, also those of the release before they were composed of strategies.
+"""Settings in files, also those of earlier releases, which read as the nearest this one has.
 
-That release had one flat record for each part, in which enums, booleans and nulls chose between
-two ways of doing a thing, and several numbers did nothing under one of them. Read, they are the
-composition that computes the same to the last bit.
+The first release had one flat record for each part, in which enums, booleans and nulls chose
+between two ways of doing a thing, and several numbers did nothing under one of them. They are
+first turned into the composition of strategies by which the next release said the same. Strategies
+that there are no longer are then replaced by what does their work now, which computes something
+else: a run of before is read as it was, and goes on as one of this release.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ RENAMED = """
     stopping.n_recent_solutions      answer.n_recent
     stopping.recent_fraction         answer.fraction
 """
-# Which strategy a field chose: by one of its values, and by any other.
+# Which strategy a field chose: by one of its values, and by any other; by the names of then.
 CHOICES = """
     initial_design.kind             initial_design         UNIFORM  UniformDesign LatinHypercube
     surrogate.inference             surrogate              SLICE    MapThenSlice Collapsed
@@ -91,6 +93,15 @@ CHOICES = """
     stopping.n_recent_solutions     answer                 None     BestBound SmallestError
     final_fit                       final_fit              None     LastFit RicherFit
 """
+# Strategies of before: where they stood, their names, those of what is nearest now, and which of
+# their fields that does not have, or means otherwise.
+REPLACED = """
+    evidence   ImportanceCorrected SurrogatePosterior  n_samples n_samples_in_warm_up \
+                                                       largest_variance
+    final_fit  RicherFit           ThoroughSample      n_components
+"""
+# What a release did that did not know the field.
+BEFORE_THE_FIELD = {"exploration": {"kind": "Trusting"}}
 # What has become a constant, and its value.
 CONSTANTS = (
     ("acquisition.box_margin", 0.5),
@@ -117,11 +128,11 @@ ELSEWHERE = """
 
 
 def settings_from_json(value: Any) -> Settings:
-    """The settings that a JSON object of this release or the one before describes."""
+    """The settings that a JSON object of this release describes, or of one before."""
     require(isinstance(value, dict), "settings is not an object")
     if "acquisition" in value:
         value = composed(value)
-    return dataclass_from_json(value, Settings, "settings")
+    return dataclass_from_json(nearest(value), Settings, "settings")
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
@@ -151,8 +162,19 @@ def upgraded_fingerprint(members: Record) -> Record:
     return {**members, "settings": settings_that_count(settings)}
 
 
+def nearest(old: Record) -> dict[str, Any]:
+    """The members of a composition of any release, with strategies that there are now."""
+    new = {**BEFORE_THE_FIELD, **old}
+    for part, before, now, *dropped in _rows(REPLACED):
+        strategy = new.get(part)
+        if isinstance(strategy, dict) and strategy.get("kind") == before:
+            kept = {name: value for name, value in strategy.items() if name not in dropped}
+            new[part] = {**kept, "kind": now}
+    return new
+
+
 def composed(old: Record) -> dict[str, Any]:
-    """Settings of before as the members of a composition."""
+    """Settings of the first release as the members of a composition."""
     flat = dict(_flattened(old))
     kept = ((part, place, n) for part, place, *names in _rows(KEPT) for n in names)
     moves = [(f"{part}.{n}", f"{place}.{n}") for part, place, n in kept]

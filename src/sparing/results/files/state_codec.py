@@ -5,6 +5,7 @@ problem. A state is a cache, so one that another release wrote is refused: that 
 computed something else.
 
     trimmed                            indices of evaluations left out for good
+    agenda.points (k, D)               points to evaluate next, in the user's coordinates
     base.centre, base.width (D,)       coordinates without whitening, to recognise them
 and the tables of `posteriors`, `history` and `surrogates`.
 """
@@ -26,12 +27,13 @@ from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
 from sparing.results.files.surrogates import read_surrogate, write_surrogate
 from sparing.store.archive import Arrays, Metadata
 from sparing.store.dataclass_json import enum_from_json
-from sparing.store.json_members import Members, require
+from sparing.store.json_members import MalformedError, Members, require
+from sparing.variational.mixture import GaussianMixture
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Phase, State
+from sparing.vbmc.state import Agenda, Phase, State
 
 FORMAT = "sparing state"
-VERSION = 2
+VERSION = 3
 
 
 def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tuple[Arrays, Metadata]:
@@ -47,6 +49,8 @@ def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tupl
         "phase": state.phase.name,
         "sampling_stopped": bool(state.sampling_stopped),
         "last_whitening": int(state.last_whitening),
+        "agenda": state.agenda.rule,
+        "n_rounds": int(state.n_rounds),
         "mixture": posteriors.mixtures.row(state.mixture),
         "transform": posteriors.transforms.row(state.transform),
         "surrogate": surrogate,
@@ -54,6 +58,7 @@ def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tupl
     arrays |= {
         **surrogate_arrays,
         "trimmed": np.array(sorted(state.trimmed), dtype=np.int64),
+        "agenda.points": state.agenda.points,
         "base.centre": state.transform.centre,
         "base.width": state.transform.width,
         **posteriors.arrays(state.transform.dimension),
@@ -85,16 +90,29 @@ def state_from_parts(
         require(same, "it belongs to other coordinates")
         posteriors = PosteriorReader(named, base, names)
         history, timings = read_history(named, members, posteriors)
-        mixtures, transforms = posteriors.mixtures, posteriors.transforms
+        transforms, mixtures = posteriors.transforms, posteriors.mixtures
+        mixture = mixtures[members.index("mixture", len(mixtures))]
+        if not isinstance(mixture, GaussianMixture):
+            raise MalformedError("the components of its q do not share their shape")
         kept = members.optional_object("surrogate")
         state = State(
             transform=transforms[members.index("transform", len(transforms))],
-            mixture=mixtures[members.index("mixture", len(mixtures))],
+            mixture=mixture,
             trained=read_surrogate(named, kept, posteriors, evaluations, settings),
             trimmed=frozenset(named.indices("trimmed", None, len(evaluations))),
             last_whitening=members.integer("last_whitening"),
+            agenda=_read_agenda(named, members.text("agenda"), base),
+            n_rounds=members.count("n_rounds"),
             history=history,
             phase=enum_from_json(members.take("phase"), Phase, "phase"),
             sampling_stopped=members.flag("sampling_stopped"),
         )
         return state, timings
+
+
+def _read_agenda(arrays: NamedArrays, rule: str, base: ParameterTransform) -> Agenda:
+    """An agenda without points may have no columns either, as that of the first iteration."""
+    points = arrays.floats("agenda.points", None, None)
+    fits = not len(points) or bool(base.contains(points).all())
+    require(fits, "its agenda has points that are out of bounds")
+    return Agenda(points, rule)

@@ -1,0 +1,111 @@
+"""A mixture of normals fitted to weighted points, by expectation maximisation.
+
+Notation (N points, K components, D dimensions)
+    x_i, p_i    points (N, D), their probabilities (N,), which sum to one
+    r_ik        responsibility of component k for point i, (N, K)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparing.numerics.arrays import Array
+from sparing.variational.normal_mixture import NormalMixture
+
+N_LLOYD = 2  # rounds of k-means for the first guess
+# By how much its components are widened. Clusters do not overlap, normals that make a smooth
+# density do: with 60 of them, that of a normal was wrong by 0.2 nats (rms) after three steps, and
+# the mode by 0.75 standard deviations; with this by 0.03 (D = 4).
+WIDENING = 2.0
+SMALLEST_SPREAD = 1e-9  # of points that are all the same, to their distance from zero or to one
+NEGLIGIBLE_MASS = 1e-3  # of the average component's: what has less is dropped
+
+
+def fitted_mixture(
+    points: Array,
+    probabilities: Array,
+    n_components: int,
+    n_steps: int,
+    generator: np.random.Generator,
+) -> NormalMixture:
+    """The mixture after n_steps, from a first guess by k-means in the points' own metric.
+
+    As if D + 1 more draws in each component had the shape of the average one: few points make no
+    covariance. The mean is that of the points exactly, and the covariance but for that.
+    """
+    mean = probabilities @ points
+    offsets = points - mean
+    dimension = points.shape[1]
+    covariance = (offsets.T * probabilities) @ offsets
+    smallest = (SMALLEST_SPREAD * (1.0 + np.abs(mean))) ** 2
+    floor = 1e-9 * np.diag(np.maximum(np.diag(covariance), smallest))
+    whitening = np.linalg.inv(np.linalg.cholesky(covariance + floor))
+    z = np.asarray(offsets @ whitening.T, dtype=np.float64)
+    labels = _clusters(z, probabilities, n_components, generator)
+    responsibilities = np.zeros((len(points), labels.max() + 1))
+    responsibilities[np.arange(len(points)), labels] = 1.0
+    n_effective = 1.0 / float(probabilities @ probabilities)
+    borrowed = (dimension + 1.0) / n_effective
+    mixture = _maximised(offsets, probabilities, responsibilities, borrowed, floor)
+    for step in range(1, n_steps):
+        wide = WIDENING if step == 1 else 1.0
+        guess = NormalMixture(mixture.weights, mixture.means, wide * mixture.factors)
+        terms = guess.component_log_densities(offsets)
+        terms -= terms.max(axis=1, keepdims=True)
+        responsibilities = np.exp(terms)
+        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+        mixture = _maximised(offsets, probabilities, responsibilities, borrowed, floor)
+    return NormalMixture(mixture.weights, mixture.means + mean, mixture.factors)
+
+
+def _maximised(
+    points: Array, probabilities: Array, responsibilities: Array, borrowed: float, floor: Array
+) -> NormalMixture:
+    """The M step."""
+    shares = responsibilities * probabilities[:, None]
+    mass = shares.sum(axis=0)
+    kept = mass > NEGLIGIBLE_MASS / len(mass)
+    shares, mass = shares[:, kept], mass[kept]
+    means = (shares.T @ points) / mass[:, None]
+    # Second moments by one product of matrices; the points are about their common mean.
+    dimension = points.shape[1]
+    first, second = np.triu_indices(dimension)
+    sums = shares.T @ (points[:, first] * points[:, second])
+    scatter = np.empty((len(mass), dimension, dimension))
+    scatter[:, first, second] = scatter[:, second, first] = sums
+    scatter -= mass[:, None, None] * means[:, :, None] * means[:, None, :]
+    average = scatter.sum(axis=0) / mass.sum()
+    covariances = (scatter + borrowed * average) / (mass + borrowed)[:, None, None] + floor
+    return NormalMixture.of_covariances(mass, means, covariances)
+
+
+def _clusters(
+    z: Array, probabilities: Array, n_clusters: int, generator: np.random.Generator
+) -> NDArray[np.intp]:
+    """Labels 0 to K - 1 by k-means, its centres drawn far from each other (k-means++)."""
+    centres = z[[generator.choice(len(z), p=probabilities)]]
+    distance = _squared_distances(z, centres)[:, 0]
+    while len(centres) < n_clusters:
+        weight = probabilities * distance
+        total = weight.sum()
+        if not total > 0.0:
+            break
+        new = z[[generator.choice(len(z), p=weight / total)]]
+        centres = np.vstack([centres, new])
+        distance = np.minimum(distance, _squared_distances(z, new)[:, 0])
+    labels = _squared_distances(z, centres).argmin(axis=1)
+    for _ in range(N_LLOYD):
+        mass = np.bincount(labels, probabilities, len(centres))
+        sums = [np.bincount(labels, probabilities * column, len(centres)) for column in z.T]
+        kept = mass > 0.0
+        centres = (np.column_stack(sums)[kept]) / mass[kept, None]
+        labels = _squared_distances(z, centres).argmin(axis=1)
+    _, labels = np.unique(labels, return_inverse=True)
+    return labels
+
+
+def _squared_distances(a: Array, b: Array) -> Array:
+    """(n, m), up to rounding and never negative."""
+    squares = (a * a).sum(axis=1)[:, None] - 2.0 * a @ b.T + (b * b).sum(axis=1)
+    return np.maximum(squares, 0.0)

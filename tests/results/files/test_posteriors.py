@@ -1,0 +1,145 @@
+"""Mixtures of both kinds share one table, exact to the last bit; what is no mixture is refused."""
+
+import numpy as np
+import pytest
+from tests.results.files.support import assert_same
+
+import sparing
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.results.files.named_arrays import NamedArrays
+from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
+from sparing.store.json_members import MalformedError
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import NormalMixture
+from sparing.variational.posterior import Posterior
+
+
+def base(dimension):
+    box = np.ones(dimension)
+    return ParameterTransform.from_problem(sparing.Problem(lambda x: 0.0, -box, box))
+
+
+def shared_shape(n_components, dimension, seed=1):
+    generator = np.random.default_rng(seed)
+    weights = generator.dirichlet(np.ones(n_components))
+    means = generator.normal(size=(n_components, dimension))
+    return GaussianMixture(
+        weights, means, generator.uniform(0.1, 1.0, n_components), generator.random(dimension)
+    )
+
+
+def any_shape(n_components, dimension, seed=1):
+    generator = np.random.default_rng(seed)
+    means = generator.normal(size=(n_components, dimension))
+    roots = generator.normal(size=(n_components, dimension, 2 * dimension))
+    covariances = roots @ roots.transpose(0, 2, 1)
+    return NormalMixture.of_covariances(generator.random(n_components), means, covariances)
+
+
+def written(mixtures, dimension):
+    """The arrays, and the posteriors as they were."""
+    transform = base(dimension)
+    names = tuple(f"x{i}" for i in range(dimension))
+    posteriors = [Posterior(mixture, transform, names) for mixture in mixtures]
+    writer = PosteriorWriter()
+    rows = writer.rows(posteriors, "history")
+    return {**rows, **writer.arrays(dimension)}, posteriors
+
+
+def read(arrays, n, dimension):
+    transform = base(dimension)
+    names = tuple(f"x{i}" for i in range(dimension))
+    return PosteriorReader(NamedArrays(arrays), transform, names).posteriors("history", n)
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+@pytest.mark.parametrize("kinds", ["sa", "as", "assaas", "aaa", "ss", "a", "s"])
+def test_mixtures_of_both_kinds_come_back_in_any_order(kinds, dimension):
+    make = {"s": shared_shape, "a": any_shape}
+    mixtures = [make[kind](i + 1, dimension, seed=i) for i, kind in enumerate(kinds)]
+    arrays, posteriors = written(mixtures, dimension)
+    assert_same(read(arrays, len(mixtures), dimension), posteriors)
+
+
+def test_a_mixture_is_kept_once_however_often_it_is_used():
+    one, other = any_shape(3, 2), shared_shape(3, 2)
+    arrays, _ = written([one, other, one], 2)
+    assert arrays["mixtures.any_shape"].tolist() == [True, False]
+    first, _, last = (posterior.mixture for posterior in read(arrays, 3, 2))
+    assert first is last
+
+
+def test_weights_come_back_as_they_are_also_when_their_sum_is_rounded():
+    mixture = any_shape(3, 2)
+    odd = NormalMixture(mixture.weights * (1.0 + 1e-12), mixture.means, mixture.factors)
+    arrays, _ = written([odd], 2)
+    assert_same(read(arrays, 1, 2)[0].mixture, odd)
+
+
+def test_files_of_before_have_mixtures_of_one_kind():
+    arrays, posteriors = written([shared_shape(3, 2), shared_shape(2, 2)], 2)
+    del arrays["mixtures.any_shape"], arrays["mixtures.factors"]
+    assert_same(read(arrays, 2, 2), posteriors)
+
+
+def test_what_is_read_has_arrays_of_its_own():
+    arrays, _ = written([any_shape(2, 2), any_shape(3, 2)], 2)
+    for posterior in read(arrays, 2, 2):
+        mixture = posterior.mixture
+        for array in (mixture.weights, mixture.means, mixture.factors):
+            assert array.base is None and array.flags.writeable
+
+
+ANY_SHAPE = any_shape(2, 2)
+
+
+def changed(place, value):
+    array = getattr(ANY_SHAPE, place[0]).copy()
+    array[place[1]] = value
+    return f"mixtures.{place[0]}", array
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "text"),
+    [
+        (*changed(("weights", 0), 0.0), "weights"),
+        (*changed(("weights", 0), -0.1), "weights"),
+        (*changed(("weights", 0), np.nan), "not finite"),
+        (*changed(("weights", 0), np.inf), "not finite"),
+        (*changed(("weights", 0), 0.5 * ANY_SHAPE.weights[0]), "weights"),
+        (*changed(("weights", slice(None)), [2.0, -1.0]), "weights"),
+        (*changed(("weights", slice(None)), [1.0, 0.0]), "weights"),
+        ("mixtures.weights", ANY_SHAPE.weights * (1.0 + 1e-8), "weights"),
+        (*changed(("means", (0, 0)), np.nan), "not finite"),
+        (*changed(("means", (1, 1)), -np.inf), "not finite"),
+        (*changed(("factors", (0, 1, 0)), np.nan), "not finite"),
+        (*changed(("factors", (0, 1, 1)), np.inf), "not finite"),
+        (*changed(("factors", (0, 1, 1)), 0.0), "Cholesky"),
+        (*changed(("factors", (1, 0, 0)), -1.0), "Cholesky"),
+        (*changed(("factors", (1, 0, 1)), 1e-300), "Cholesky"),
+        ("mixtures.factors", ANY_SHAPE.factors[:1], "wrong sizes"),
+        ("mixtures.factors", ANY_SHAPE.factors[:, :1], "shape"),
+        ("mixtures.factors", ANY_SHAPE.factors.astype(np.float32), "type"),
+        ("mixtures.any_shape", np.array([False]), "shape"),
+        ("mixtures.any_shape", np.array([True, True]), "shape"),
+        ("mixtures.any_shape", np.array([1]), "type"),
+        ("mixtures.scales", np.ones(1), "wrong sizes"),
+        ("mixtures.n_components", np.array([3]), "wrong sizes"),
+        ("mixtures.n_components", np.array([-2]), "wrong sizes"),
+        ("mixtures.n_components", np.array([2**62]), "wrong sizes"),
+    ],
+)
+def test_what_is_no_mixture_is_refused(name, array, text):
+    arrays, _ = written([ANY_SHAPE], 2)
+    assert name in arrays
+    with pytest.raises(MalformedError, match=text):
+        read({**arrays, name: array}, 1, 2)
+
+
+def test_a_table_without_its_parts_is_refused():
+    arrays, _ = written([any_shape(2, 2), shared_shape(2, 2)], 2)
+    for name in arrays:
+        if name != "transforms.number":  # absent in the first files
+            missing = {key: value for key, value in arrays.items() if key != name}
+            with pytest.raises(MalformedError):
+                read(missing, 2, 2)

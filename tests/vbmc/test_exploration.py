@@ -1,0 +1,204 @@
+"""Looking elsewhere: what a look finds, what it asks for, and when it is over."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.vbmc.hills import (
+    EAST,
+    HOME,
+    OTHER,
+    SD,
+    TRANSFORM,
+    around,
+    certain_of_home,
+    learnt,
+    one_hill,
+    over_the_box,
+    two_hills,
+)
+
+from sparing.vbmc.exploration import (
+    CLIMB,
+    FILL,
+    PROBE,
+    LookElsewhere,
+    Trusting,
+    believed_part,
+    spread_out,
+)
+
+STRATEGY = LookElsewhere()
+
+
+def look(known, n_rounds=0, seed=1, strategy=STRATEGY, inflation=1.0):
+    return strategy.look(known, inflation, n_rounds, np.random.default_rng(seed))
+
+
+@pytest.fixture(scope="module")
+def both():
+    """Two hills of equal height, both evaluated; the posterior knows one."""
+    return learnt(two_hills, around(HOME, 25, 2), around(OTHER, 12, 3), over_the_box(15, 4))
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """One hill, and values all over the box that say so."""
+    return learnt(one_hill, around(HOME, 25, 2), over_the_box(60, 5))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mass_that_the_surrogate_is_sure_of_is_found(both, seed):
+    found = look(both, seed=seed)
+    assert found.outside == pytest.approx(0.5, abs=0.1)
+    assert found.rule == PROBE
+    assert math.isnan(found.hidden)  # nobody asked
+    draws = found.found.sample(1000, np.random.default_rng(seed))
+    there = np.abs(draws - OTHER).max(axis=1) < 4.0 * SD
+    assert there.mean() > 0.95
+    np.testing.assert_allclose(draws[there].std(axis=0), SD, rtol=0.2)
+
+
+def test_probes_go_to_the_mass_that_is_outside(both):
+    threshold = both.posterior.log_density((HOME + 3.0 * EAST)[None, :])[0]
+    for seed in range(3):
+        points = look(both, seed=seed).points
+        assert points.shape == (STRATEGY.n_probes, 2)
+        assert np.all(both.posterior.log_density(points) < threshold)
+        assert np.any(np.abs(points - OTHER).max(axis=1) < 4.0 * SD)
+
+
+@pytest.mark.parametrize("offset", [(0.06, -0.04), (0.1, -0.1)])
+def test_one_value_on_another_hill_is_enough_to_be_drawn_there(offset):
+    known = learnt(two_hills, around(HOME, 25, 2), over_the_box(15, 4), [OTHER + np.array(offset)])
+    found = look(known)
+    assert found.rule == PROBE
+    assert found.outside > STRATEGY.largest_outside
+    assert np.any(found.points[:, 0] > 0.1)
+
+
+def test_a_hill_without_mass_is_climbed():
+    """One value far above the posterior's tail, yet far below its top: what comes above it?"""
+    inputs = np.vstack([around(HOME, 80, 2, spread=2.0), [[0.3, 0.3]]])
+    values = one_hill(inputs)
+    values[-1] = -18.0
+    known = certain_of_home(inputs, values, length=0.06, output_scale=7.0)
+    found = look(known)
+    assert (found.rule, found.found) == (CLIMB, None)
+    assert found.outside < STRATEGY.largest_outside
+    (point,) = found.points
+    assert np.all(np.abs(point - 0.3) <= 0.06)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_mode_that_is_well_known_is_all_there_is(alone, seed):
+    found = look(alone, seed=seed)
+    assert found.outside < 0.02
+    assert found.hidden <= STRATEGY.largest_hidden
+    assert (found.points.shape, found.found) == ((0, 2), None)
+
+
+def test_where_nothing_was_evaluated_points_are_asked_for_in_rounds():
+    known = learnt(one_hill, around(HOME, 25, 2))
+    for n_rounds, n_points in ((0, 6), (1, 6), (2, 0)):
+        found = look(known, n_rounds)
+        assert found.rule == FILL
+        assert found.hidden > 0.5
+        assert len(found.points) == n_points  # 2 D + 2
+    fewer = LookElsewhere(largest_round=3, n_rounds=1)
+    assert len(look(known, 0, strategy=fewer).points) == 3
+    assert len(look(known, 1, strategy=fewer).points) == 0
+    content = LookElsewhere(largest_hidden=1.0)
+    assert len(look(known, 0, strategy=content).points) == 0
+
+
+def test_points_to_fill_are_in_the_box_and_far_from_home():
+    known = learnt(one_hill, around(HOME, 25, 2))
+    points = look(known).points
+    assert np.all(np.abs(points) <= 0.5)
+    assert np.all(np.linalg.norm(points - HOME, axis=1) > 3.0 * SD)
+
+
+def test_hope_is_what_held_out_draws_have_shown():
+    """A surrogate that has been wrong excludes less."""
+    known = learnt(one_hill, around(HOME, 8, 2), over_the_box(12, 6))
+    shares = [look(known, inflation=inflation).outside for inflation in (1.0, 30.0)]
+    assert shares[1] > shares[0] + 0.02
+
+
+def test_looks_repeat(both):
+    one, same, other = (look(both, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.points, same.points)
+    assert one.outside == same.outside
+    assert not np.array_equal(one.points, other.points)
+
+
+def test_particles_are_everywhere_that_is_not_excluded(both):
+    """Half at home and half at the other hill, with a few left where little is known."""
+    particles = STRATEGY.particles(both, 1.0, np.random.default_rng(7))
+    assert particles.shape == (STRATEGY.n_particles, 2)
+    near = [np.mean(np.abs(particles - centre).max(axis=1) < 4.0 * SD) for centre in (HOME, OTHER)]
+    np.testing.assert_allclose(near, 0.5, atol=0.12)
+
+
+def test_the_paper_looks_nowhere(both):
+    found = look(both, strategy=Trusting())
+    assert (found.points.shape, found.found) == ((0, 2), None)
+    assert Trusting().particles(both, 1.0, np.random.default_rng(1)).shape == (0, 2)
+
+
+# ---------------------------------------------------------------------- parts of it
+
+
+def test_only_particles_of_which_the_surrogate_is_sure_are_a_finding(both):
+    unsure = np.full((200, 2), 3.0) + 0.01 * np.random.default_rng(8).normal(size=(200, 2))
+    _, variance = both.surrogate.predict(unsure)
+    assert np.all(variance > 4.0)
+    generator = np.random.default_rng(9)
+    assert believed_part(both, unsure, generator) is None
+    sure = around(OTHER, 400, 10, spread=0.5)
+    found = believed_part(both, np.vstack([sure, unsure]), generator)
+    np.testing.assert_allclose(found.mean, sure.mean(axis=0), atol=0.01 * SD)
+    assert believed_part(both, sure[:19], generator) is None  # too few to say anything
+    assert believed_part(both, sure[:29], generator).n_components == 1
+    assert believed_part(both, sure[:60], generator).n_components == 4
+
+
+def test_chosen_points_are_as_far_apart_as_can_be():
+    points = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 5.0], [1.0, 0.0], [1.1, 0.1]])
+    scales = np.array([1.0, 100.0])  # in which the third is near the first
+    for seed in range(12):
+        chosen = spread_out(points, 2, scales, np.random.default_rng(seed))
+        assert abs(chosen[0, 0] - chosen[1, 0]) >= 0.9
+    everything = spread_out(points, 9, np.ones(2), np.random.default_rng(1))
+    assert len(np.unique(everything, axis=0)) == 5
+    plain = spread_out(points, 2, np.ones(2), np.random.default_rng(1))
+    assert [0.0, 5.0] in plain.tolist()
+
+
+def test_the_start_of_the_particles_is_a_density(monkeypatch):
+    """Half box, half posterior: it integrates to one, and the particles are its draws."""
+    seen = {}
+
+    def noted(log_target, log_start, start, generator):
+        seen.update(log_start=log_start, start=start)
+        return start
+
+    monkeypatch.setattr("sparing.vbmc.exploration.tempered_sample", noted)
+    known = certain_of_home(around(HOME, 10, 11), one_hill(around(HOME, 10, 11)))
+    turned = TRANSFORM.whitened(np.array([0.1, 0.0]), np.array([[2.0, 1.0], [-1.0, 3.0]]))
+    for transform in (TRANSFORM, turned):
+        moved = replace(known, transform=transform)
+        STRATEGY.particles(moved, 1.0, np.random.default_rng(12))
+        axis = np.linspace(-8.0, 8.0, 1601)
+        grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        total = np.exp(seen["log_start"](grid)).sum() * (axis[1] - axis[0]) ** 2
+        assert total == pytest.approx(1.0, abs=0.02)
+        density = np.exp(seen["log_start"](seen["start"]))
+        assert np.all(density > 0.0)
+        # E[1 / p] over draws of p that are in the box is its area.
+        matrix, offset = transform.standardised_map()
+        inside = np.all(np.abs(seen["start"] @ matrix.T + offset) <= 0.75, axis=1)
+        area = 1.5**2 / abs(np.linalg.det(matrix))
+        assert np.mean(inside / density) == pytest.approx(area, rel=0.1)

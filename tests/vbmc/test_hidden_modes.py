@@ -1,0 +1,300 @@
+"""Where a mode may be that nobody has seen: bounds by hand, hills that are known."""
+
+import numpy as np
+import pytest
+from tests.vbmc.hills import (
+    EAST,
+    HOME,
+    OTHER,
+    SD,
+    TRANSFORM,
+    around,
+    certain_of_home,
+    normal_at,
+    one_hill,
+    over_the_box,
+    two_hills,
+)
+
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.problem.problem import Problem
+from sparing.surrogate.gaussian_process import condition
+from sparing.surrogate.training_set import TrainingSet
+from sparing.variational.normal_mixture import NormalMixture
+from sparing.vbmc.hidden_modes import (
+    Known,
+    box_points,
+    covariance_within_modes,
+    hiding_places,
+    mode_labels,
+    other_hills,
+    uphill,
+)
+
+# ---------------------------------------------------------------------- the box
+
+
+@pytest.mark.parametrize("widening", [1.0, 1.5])
+def test_the_unit_cube_fills_the_plausible_box_in_any_coordinates(widening):
+    problem = Problem(lambda x: 0.0, [-4.0, 10.0], [4.0, 30.0])
+    plain = ParameterTransform.from_problem(problem)
+    turned = plain.whitened(np.array([0.1, 0.0]), np.array([[2.0, 1.0], [-1.0, 3.0]]))
+    unit = np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.25]])
+    for transform in (plain, turned):
+        found = transform.to_user(box_points(transform, widening, unit))
+        centre, half = np.array([0.0, 20.0]), 0.5 * widening * np.array([8.0, 20.0])
+        expected = [centre - half, centre + half, [0.0, 20.0 - 0.5 * half[1]]]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+# ---------------------------------------------------------------------- hiding places
+
+
+def ignorant(inputs, values, length=1e-4, sd=0.02):
+    """A surrogate that knows nothing beside its points; the posterior is where the highest is."""
+    dimension = inputs.shape[1]
+    psi = np.concatenate(
+        [np.full(dimension, np.log(length)), [0.0, np.log(1e-3), -50.0], np.zeros(2 * dimension)]
+    )
+    corners = np.full(dimension, 0.5)
+    problem = Problem(lambda x: 0.0, -corners, corners)
+    return Known(
+        ParameterTransform.from_problem(problem),
+        condition(TrainingSet(inputs, values), psi[None]),
+        normal_at(inputs[[np.argmax(values)]], sd),
+        0.0,
+        inputs,
+        values,
+    )
+
+
+def test_every_value_bounds_the_height_of_modes_around_it():
+    """One dimension, sd 0.02: a hidden mode is at least 0.01 wide.
+
+    The value of -200 at 0.1 excludes all modes within 0.01 sqrt(2 * 196) = 0.198 of it that are
+    at most 4 nats below the top; nothing else is excluded by much.
+    """
+    known = ignorant(np.array([[-0.3], [0.1]]), np.array([0.0, -200.0]))
+    share, points = hiding_places(known, 3, np.random.default_rng(1))
+    assert share == pytest.approx(1.0 - 2.0 * 0.198, abs=0.02)
+    # The furthest from what is known first: U is 600 at 0.5 and 200 at -0.5. Then that is taken
+    # for as deep as nothing, which excludes modes within 0.01 sqrt(2 * 4) of it.
+    assert points[0, 0] == pytest.approx(0.5, abs=0.002)
+    assert points[1, 0] < 0.5 - 0.028
+    assert np.all(np.abs(points[:, 0] - 0.1) > 0.198)
+
+
+def bounds_by_hand(known, references):
+    """U by a loop, for modes of half the posterior's width."""
+    precision = np.linalg.inv(0.25 * known.posterior.covariance)
+    found = np.empty(len(references))
+    for i, c in enumerate(references):
+        distances = [(x - c) @ precision @ (x - c) for x in known.inputs]
+        found[i] = min(y + 0.5 * d for y, d in zip(known.values, distances, strict=True))
+    return found
+
+
+def test_the_share_is_that_of_a_loop_over_all_values():
+    inputs = over_the_box(12, 2)
+    known = ignorant(inputs, -400.0 * np.random.default_rng(3).random(12) - 4.0)
+    covariance = np.array([[0.0012, 0.0003], [0.0003, 0.0006]])
+    posterior = NormalMixture.of_covariances(np.ones(1), np.zeros((1, 2)), covariance[None])
+    known = Known(TRANSFORM, known.surrogate, posterior, 0.0, inputs, known.values)
+    share, points = hiding_places(known, 4, np.random.default_rng(4))
+    references = box_points(TRANSFORM, 1.0, np.random.default_rng(4).random((2048, 2)))
+    bound = bounds_by_hand(known, references)
+    lowest = known.values.max() - 4.0
+    assert share == pytest.approx(np.mean(bound > lowest))
+    assert 0.05 < share < 0.95
+    np.testing.assert_array_equal(points[0], references[np.argmax(bound)])
+    assert np.all(bounds_by_hand(known, points) > lowest)
+
+
+def test_points_to_look_at_are_far_from_each_other():
+    known = ignorant(np.zeros((1, 2)), np.zeros(1), sd=0.2)
+    _, points = hiding_places(known, 4, np.random.default_rng(5))
+    # Four corners: each excludes modes within 0.1 sqrt(2 * 4) of it.
+    assert len(np.unique(np.sign(points), axis=0)) == 4
+
+
+def test_where_the_surrogate_has_learnt_nothing_hides():
+    """One that hardly varies over the box is believed wherever it was told anything at all."""
+    known = ignorant(over_the_box(30, 6), one_hill(over_the_box(30, 6)), length=1.0)
+    share, points = hiding_places(known, 3, np.random.default_rng(7))
+    assert (share, points.shape) == (0.0, (0, 2))
+    known = ignorant(over_the_box(30, 6), one_hill(over_the_box(30, 6)))
+    assert hiding_places(known, 3, np.random.default_rng(7))[0] > 0.0
+
+
+def test_wide_modes_hide_nowhere():
+    inputs = over_the_box(20, 8)
+    narrow, wide = (
+        hiding_places(ignorant(inputs, np.linspace(0, -90, 20), sd=sd), 3, np.random.default_rng(9))
+        for sd in (0.02, 0.3)
+    )
+    assert narrow[0] > 0.5
+    assert wide[0] == 0.0
+
+
+# ---------------------------------------------------------------------- modes
+
+
+FOUR = NormalMixture.of_covariances(
+    np.array([0.1, 0.2, 0.3, 0.4]),
+    np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0], [10.0, 9.0]]),
+    np.array([[0.3, 0.5], [0.4, 0.2], [0.6, 0.5], [0.2, 0.7]])[:, :, None] * np.eye(2),
+)
+
+
+def test_components_without_a_valley_between_them_are_one_mode():
+    labels = mode_labels(FOUR)
+    assert labels[0] == labels[1] != labels[2] == labels[3]
+
+
+def test_a_chain_of_components_is_one_mode():
+    """The ends see each other only through those between them, in whatever order they come."""
+    x = np.array([0.0, 6.0, 2.0, 8.0, 4.0, 30.0])
+    means = np.column_stack([x, 0.5 * (x - 4.0) ** 2])
+    chain = NormalMixture.of_covariances(np.ones(6), means, np.tile(np.eye(2), (6, 1, 1)) * 6.0)
+    labels = mode_labels(chain)
+    assert len(set(labels[:5])) == 1
+    assert labels[5] != labels[0]
+
+
+def test_depth_decides_what_a_valley_is():
+    """Two equal normals 2 a apart: the valley is a^2 / 2 - log 2 deep."""
+    for a, n_modes in ((1.5, 1), (1.6, 2)):
+        means = np.array([[-a], [a]])
+        pair = NormalMixture.of_covariances(np.ones(2), means, np.ones((2, 1, 1)))
+        assert len(set(mode_labels(pair))) == n_modes
+
+
+def test_the_covariance_within_modes_leaves_out_what_lies_between_them():
+    """Against draws, each about the mean of its own mode."""
+    found = covariance_within_modes(FOUR)
+    draws = FOUR.sample(100_000, np.random.default_rng(10))
+    left = draws[:, 0] < 5.0
+    expected = left.mean() * np.cov(draws[left].T) + (1 - left.mean()) * np.cov(draws[~left].T)
+    np.testing.assert_allclose(found, expected, atol=0.02)
+    assert found[0, 0] < 0.05 * FOUR.covariance[0, 0]
+    np.testing.assert_allclose(
+        covariance_within_modes(normal_at([[1.0, 2.0]], 0.3)), 0.09 * np.eye(2)
+    )
+
+
+# ---------------------------------------------------------------------- uphill
+
+
+REGION = np.full(2, 0.08)
+
+
+def test_uphill_leads_to_the_top_of_each_hill():
+    inputs = np.vstack([around(HOME, 30, 11), around(OTHER, 30, 12)])
+    known = certain_of_home(inputs, two_hills(inputs), output_scale=40.0)
+    starts = np.array([HOME, HOME, OTHER, OTHER])
+    starts += [[0.1, -0.05], [0.0, 0.0], [0.08, 0.06], [-0.05, -0.09]]
+    ends = uphill(known.surrogate, starts, REGION)
+    assert np.all(np.abs(ends[:2] - HOME) < 0.2 * SD)
+    assert np.all(np.abs(ends[2:] - OTHER) < 0.2 * SD)
+
+
+def test_uphill_never_leads_down_and_takes_no_long_steps():
+    inputs = over_the_box(30, 13)
+    surrogate = certain_of_home(inputs, two_hills(inputs)).surrogate
+    starts = over_the_box(20, 14)
+    ends = uphill(surrogate, starts, REGION)
+    before, after = (surrogate.expansion.values(u).mean(axis=0) for u in (starts, ends))
+    assert np.all(after >= before)
+    small = uphill(surrogate, starts, 1e-4 * np.ones(2))
+    assert np.all(np.linalg.norm(small - starts, axis=1) <= 40 * 1e-4)
+    assert np.any(np.linalg.norm(small - starts, axis=1) > 10 * 1e-4)
+
+
+# ---------------------------------------------------------------------- other hills
+
+
+NEARLY = OTHER - np.array([0.12, 0.1])  # 3.1 sds from the other top, 8 from home
+THRESHOLD = float(normal_at(HOME).log_density((HOME + 3.3 * EAST)[None, :])[0])
+
+
+def hills_of(known, n_points=3, seed=1):
+    return other_hills(known, THRESHOLD, n_points, np.random.default_rng(seed))
+
+
+def with_points(*others):
+    return np.vstack([around(HOME, 25, 15, spread=1.0), *others])
+
+
+def test_one_point_on_another_hill_is_followed():
+    inputs = with_points(NEARLY)
+    (point,) = hills_of(certain_of_home(inputs, two_hills(inputs)))
+    assert np.all(np.abs(point - NEARLY) <= 0.08)  # within a length scale
+    assert not np.array_equal(point, NEARLY)
+
+
+def test_points_that_the_posterior_explains_belong_to_no_other_hill():
+    inputs = with_points(over_the_box(20, 16))
+    assert hills_of(certain_of_home(inputs, one_hill(inputs))).shape == (0, 2)
+
+
+def test_a_value_above_the_tail_from_which_the_way_leads_home_is_none_either():
+    """The posterior is too narrow: its tail is higher than it says, but no hill of its own."""
+    inputs = with_points(HOME + 4.5 * EAST)
+    narrow = normal_at(HOME, 0.5 * SD)
+    known = certain_of_home(inputs, one_hill(inputs), posterior=narrow)
+    tail = known.log_evidence + narrow.log_density(inputs[-1:])
+    assert known.values[-1] > tail[0] + 3.0
+    assert hills_of(known).shape == (0, 2)
+
+
+def test_what_lies_very_deep_is_at_the_foot_of_nothing():
+    """More than 25 D nats below the top."""
+    inputs = with_points(np.array([[0.45, -0.4]]))
+    values = two_hills(inputs)
+    for depth, n_found in ((45.0, 1), (55.0, 0)):
+        values[-1] = values.max() - depth
+        known = certain_of_home(inputs, values, output_scale=40.0)
+        assert len(hills_of(known)) == n_found
+
+
+def test_a_hill_is_left_alone_once_its_height_is_known():
+    """Four points around its top say that it is the top."""
+    top = np.array([0.3, 0.3])
+    for n_around, n_found in ((0, 1), (4, 0)):
+        inputs = with_points(top, top + 0.05 * np.vstack([np.eye(2), -np.eye(2)])[:n_around])
+        values = one_hill(inputs)
+        values[25:] = -24.0
+        values[25] = -12.0
+        assert len(hills_of(certain_of_home(inputs, values))) == n_found
+
+
+def test_a_hill_is_left_alone_when_it_has_had_enough_points():
+    """D + 3 of them beside the best, whatever may be promised."""
+    for n_more, n_found in ((4, 1), (5, 0)):
+        crowd = NEARLY + 1e-3 * np.random.default_rng(17).normal(size=(n_more, 2))
+        inputs = with_points(NEARLY, crowd)
+        known = certain_of_home(inputs, two_hills(inputs))
+        assert len(hills_of(known)) == n_found
+
+
+def test_one_point_for_each_hill_the_highest_first():
+    places = np.array([[0.3, 0.3], [0.3, 0.32], [0.3, -0.4], [-0.2, 0.45]])
+    inputs = with_points(places)
+    values = one_hill(inputs)
+    values[-4:] = [-9.0, -8.0, -6.0, -10.0]
+    known = certain_of_home(inputs, values)
+    found = hills_of(known, n_points=3)
+    assert len(found) == 3
+    for point, place in zip(found, places[[2, 1, 3]], strict=True):
+        assert np.all(np.abs(point - place) <= 0.08)
+    assert len(hills_of(known, n_points=2)) == 2
+
+
+def test_regions_are_no_larger_than_a_part_of_the_box():
+    """A surrogate that hardly varies would send the climb anywhere."""
+    inputs = with_points(np.array([[0.3, 0.3]]))
+    values = one_hill(inputs)
+    values[-1] = -6.0
+    known = certain_of_home(inputs, values, length=5.0, output_scale=300.0)
+    for point in hills_of(known):
+        assert np.all(np.abs(point - 0.3) <= 0.15)

@@ -1,0 +1,70 @@
+"""Whole runs that begin at one of two modes: none may stop before it has found the other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluations import Evaluation, Outcome, Status
+from sparing.problem.problem import Problem
+from sparing.vbmc.engine import Engine
+from sparing.vbmc.exploration import FILL, LOOKING, Trusting
+from sparing.vbmc.settings import Settings
+from sparing.vbmc.stopping import StopReason
+
+CENTRES = np.array([[-4.0, 0.0], [4.0, 0.0]])  # eight sds apart
+
+
+def log_two_normals(x):
+    """Of equal weight; the evidence is one."""
+    return float(np.logaddexp.reduce(-0.5 * ((x - CENTRES) ** 2).sum(axis=1)) - np.log(4 * np.pi))
+
+
+def log_normal(x):
+    return float(-0.5 * (x @ x))
+
+
+def run(settings, target=log_two_normals, half_width=12.0, budget=200):
+    box = np.full(2, half_width)
+    problem = Problem(target, -box, box)
+    # The whole design lies about the mode on the right.
+    start = CENTRES[1] + np.random.default_rng(1).uniform(-2.5, 2.5, size=(10, 2))
+    engine = Engine(problem, settings, RandomStreams(2), start, budget)
+    while engine.final is None:
+        proposal = engine.propose()
+        engine.apply(proposal)
+        outcome = Outcome(target(proposal.x), Status.OK, 0.1)
+        engine.apply(Evaluation(len(engine.log), proposal.identifier, proposal.x, outcome))
+    return engine
+
+
+def share_on_the_left(engine):
+    return np.mean(engine.final.posterior.sample(4000, seed=1)[:, 0] < 0.0)
+
+
+def test_a_run_finds_both_modes_and_says_how():
+    engine = run(Settings())
+    assert engine.stop_reason is StopReason.STABLE
+    assert engine.final.evidence.log_evidence == pytest.approx(0.0, abs=0.1)
+    assert share_on_the_left(engine) == pytest.approx(0.5, abs=0.05)
+    assert FILL in {entry.rule for entry in engine.log}
+    first = next(entry for entry in engine.log if entry.x[0] < -2.0)
+    assert first.rule in LOOKING  # it was sought
+    assert "look elsewhere" in engine.history[-1].timings
+
+
+def test_a_run_that_trusts_what_is_stable_stops_with_one_of_them():
+    """What the test above is worth."""
+    engine = run(replace(Settings(), exploration=Trusting()))
+    assert engine.stop_reason is StopReason.STABLE
+    assert engine.final.evidence.log_evidence == pytest.approx(-np.log(2.0), abs=0.05)
+    assert share_on_the_left(engine) == 0.0
+    assert not {entry.rule for entry in engine.log} & set(LOOKING)
+
+
+def test_the_paper_never_looks():
+    engine = run(Settings.paper(), log_normal, half_width=3.0, budget=60)
+    assert engine.stop_reason is StopReason.STABLE
+    assert not {entry.rule for entry in engine.log} & set(LOOKING)
+    assert engine.final.posterior.mixture is engine.state.history[-1].posterior.mixture
