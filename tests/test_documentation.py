@@ -59,8 +59,8 @@ def read(path):
 def check_tutorial(namespace):
     """Against importance sampling with 200,000 draws and closed-form models (Student proposal)."""
     first, second = namespace["result"], namespace["other"]
-    assert abs(first.log_evidence - 1.540) < 0.1
-    assert abs(second.log_evidence - 9.665) < 0.05
+    for run, exact in ((first, 1.540), (second, 9.665)):
+        assert abs(run.log_evidence - exact) < 3 * run.log_evidence_sd < 0.3
     means = np.array([1.5205, 0.05144, 29.723, 0.1165]), np.array([0.9048, 0.04865, 30.639, 0.0379])
     sds = np.array([0.218, 0.00636, 1.99, 0.0289]), np.array([0.0312, 0.00202, 0.629, 0.0136])
     for run, mean, sd in zip((first, second), means, sds, strict=True):
