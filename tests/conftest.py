@@ -1,6 +1,10 @@
 """What `make quick` leaves out: everything named here, and single tests marked as slow."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,3 +44,45 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if any(item.path.is_relative_to(place) for place in slow):
             item.add_marker(pytest.mark.slow)
+
+
+RUN = """
+import importlib, pkgutil, sys
+from pathlib import Path
+import sparing, sparing.kernels
+from sparing.kernels import compilation
+
+for module in pkgutil.iter_modules(sparing.kernels.__path__):
+    importlib.import_module(f"sparing.kernels.{module.name}")
+problem = sparing.Problem(
+    lambda x: -0.5 * float((x[0] - x[1] ** 2) ** 2 / 0.3 + x[1] ** 2), [-2, -2], [2, 2]
+)
+result = sparing.infer(problem, seed=1, max_evaluations=25, progress=False)
+print(result.log_evidence.hex(), result.elbo.hex(), *[v.hex() for v in result.posterior.mean])
+if len(sys.argv) > 1:
+    for kernel in compilation.kernels:
+        (code,) = kernel.inspect_llvm().values()
+        name = f"{kernel.py_func.__module__}.{kernel.py_func.__name__}.ll"
+        Path(sys.argv[1], name).write_text(code)
+"""
+
+
+@pytest.fixture(scope="session")
+def compiling_run(tmp_path_factory):
+    """A run in a process that compiles all kernels, which takes half a minute.
+
+    Its output, its code for each kernel, and another run that finds them in the cache.
+    """
+    cache, code = tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("code")
+
+    def run(*arguments):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+        command = [sys.executable, "-c", RUN, *arguments]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    output = run(str(code))
+    assert any(cache.rglob("*.nbc")), "nothing was compiled into the cache"
+    codes = {path.stem: path.read_text() for path in code.iterdir()}
+    return SimpleNamespace(output=output, codes=codes, run_again=run)

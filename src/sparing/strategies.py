@@ -22,6 +22,7 @@ from sparing.acquisition.search import ShrinkingClouds
 from sparing.surrogate.collapsed_training import Collapsed
 from sparing.surrogate.interface import Surrogate, SurrogateTraining
 from sparing.surrogate.map_then_slice.training import MapThenSlice
+from sparing.surrogate.support import LearntEdges, StandIns
 from sparing.surrogate.training_data import CompressedDepths, MeasuredValues
 from sparing.variational.fit import VariationalSettings
 from sparing.variational.whitening import Unwhitened, Whitened
@@ -45,6 +46,7 @@ __all__ = [
     "HyperparameterSchedule",
     "LastFit",
     "LatinHypercube",
+    "LearntEdges",
     "LookElsewhere",
     "LowerBound",
     "MapThenSlice",
@@ -54,6 +56,7 @@ __all__ = [
     "ProspectiveSampling",
     "ShrinkingClouds",
     "SmallestError",
+    "StandIns",
     "Stopping",
     "Surrogate",
     "SurrogatePosterior",

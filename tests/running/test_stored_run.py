@@ -30,6 +30,7 @@ from sparing.strategies import (
     CompressedDepths,
     LastFit,
     PosteriorDraw,
+    StandIns,
     Trusting,
     VarianceReduction,
 )
@@ -208,7 +209,7 @@ class TestSettings:
         with pytest.raises(StoreMismatchError) as caught:
             run(tmp_path, seed=None, settings=sparing.Settings())
         names = {name.split(".")[1] for name, _, _ in caught.value.differences}
-        assert names == {"depths", "rules", "exploration"}
+        assert names == {"depths", "rules", "exploration", "edges"}
         result = run(tmp_path, seed=None, max_evaluations=13)
         assert (result.n_evaluations, result.seed) == (13, 7)
         np.testing.assert_array_equal([entry.x for entry in result.evaluations[:3]], points)
@@ -221,6 +222,7 @@ class TestSettings:
                 PosteriorDraw(widening=1.5),
             ),
             exploration=Trusting(),
+            edges=StandIns(),
         )
         assert result.settings == expected
         assert_same_result(load_run(tmp_path), result)

@@ -148,6 +148,18 @@ def test_a_run_that_ended_early_may_have_missed_a_mode(reason):
     assert light_of(too_short(), Topic.ELSEWHERE) is Light.AMBER
 
 
+def test_mass_that_is_not_excluded_is_named_where_the_look_is_not_over():
+    """As much again as there is in the posterior: half of it is outside."""
+    doubted = with_evidence(converged(), curvature=math.log(2.0))
+    for reason, named in ((StopReason.BUDGET, True), (StopReason.STABLE, False)):
+        result = replace(doubted, stop_reason=reason)
+        (check,) = [check for check in check_run(result) if check.topic is Topic.ELSEWHERE]
+        assert ("50 % of the mass that the surrogate does not exclude" in check.finding) is named
+    searching = with_last(replace(doubted, stop_reason=StopReason.BUDGET), warm_up=True)
+    (check,) = [check for check in check_run(searching) if check.topic is Topic.ELSEWHERE]
+    assert "exclude" not in check.finding
+
+
 @pytest.mark.parametrize(
     "settings", [sparing.Settings.paper(), replace(sparing.Settings(), exploration=Trusting())]
 )

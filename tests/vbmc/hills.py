@@ -46,7 +46,8 @@ def over_the_box(n, seed):
 def known(inputs, values, surrogate, posterior=None):
     posterior = normal_at(HOME) if posterior is None else posterior
     log_evidence = float(np.log(2.0 * np.pi * SD**2))
-    return Known(TRANSFORM, surrogate, posterior, log_evidence, inputs, values)
+    rules = ("",) * len(inputs)
+    return Known(TRANSFORM, surrogate, posterior, log_evidence, inputs, values, rules)
 
 
 def learnt(target, *parts):

@@ -10,7 +10,7 @@ from tests.vbmc.quadrature import quadrature
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
-from sparing.vbmc.evidence import LowerBound, SurrogatePosterior
+from sparing.vbmc.evidence import Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LookElsewhere, Trusting
 from sparing.vbmc.held_out import TrackRecord
 
@@ -55,7 +55,8 @@ def answer(known, strategy=None, evidence=None, exploration=None, record=RECORD)
 
 def test_the_last_surrogate_is_sampled_from_everywhere(both):
     exact = quadrature(both.surrogate, [-0.7, -0.7], [0.7, 0.7], 250)
-    evidence, posterior = answer(both)
+    found = answer(both)
+    evidence, posterior = found.evidence, found.mixture
     assert evidence.log_evidence == pytest.approx(exact.log_evidence, abs=0.03)
     np.testing.assert_allclose(posterior.mean, exact.mean, atol=0.3 * SD)
     share = np.mean(posterior.sample(4000, np.random.default_rng(6))[:, 0] > 0.0)
@@ -64,13 +65,15 @@ def test_the_last_surrogate_is_sampled_from_everywhere(both):
 
 
 def test_without_a_look_elsewhere_it_is_sampled_from_what_was_known(both):
-    evidence, posterior = answer(both, exploration=Trusting())
-    assert np.all(posterior.means[:, 0] < 0.0)
+    found = answer(both, exploration=Trusting())
+    assert np.all(found.mixture.means[:, 0] < 0.0)
+    assert found.doubt == 0.0
     known = NormalMixture.of_covariances(
         np.ones(2), np.array([HOME, OTHER]), np.tile(SD**2 * np.eye(2), (2, 1, 1))
     )
-    more, _ = answer(replace(both, posterior=known), exploration=Trusting())
-    assert more.log_evidence == pytest.approx(evidence.log_evidence + np.log(2.0), abs=0.1)
+    more = answer(replace(both, posterior=known), exploration=Trusting())
+    expected = found.evidence.log_evidence + np.log(2.0)
+    assert more.evidence.log_evidence == pytest.approx(expected, abs=0.1)
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,10 @@ class Recorded(SurrogatePosterior):
 
     asked: list = field(default_factory=list)
 
-    def sampled(self, mixture, surrogate, record, generator, proposals):
+    def sampled(self, mixture, surrogate, record, generator, proposals, support):
         sizes = (self.n_first, self.n_draws, self.n_components)
         self.asked.append((sizes, mixture, record, len(proposals), proposals[0]))
+        return Evidence(-1.0, 0.3, True, -np.inf, 10.0, 0.0, 1.0), proposals[0]
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,14 @@ class RecordedLook(LookElsewhere):
         self.asked.append(inflation)
         return np.empty((0, 2))
 
+    def doubt(self, known, particles, generator):
+        return 0.4
+
 
 def test_the_sample_is_as_thorough_as_it_says_and_what_was_known_is_a_proposal(both):
     evidence, exploration = Recorded(), RecordedLook()
-    answer(both, ThoroughSample(10, 20, 3), evidence, exploration)
+    found = answer(both, ThoroughSample(10, 20, 3), evidence, exploration)
+    assert (found.evidence.sd, found.doubt) == (0.3, 0.4)
     ((sizes, mixture, record, n_proposals, first),) = evidence.asked
     assert sizes == (10, 20, 3)
     assert (mixture, record, n_proposals) == (AT_HOME, RECORD, 1)

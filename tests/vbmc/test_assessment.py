@@ -46,7 +46,7 @@ from sparing.vbmc.assessment import (
     what_is_known,
 )
 from sparing.vbmc.evidence import LowerBound, SurrogatePosterior
-from sparing.vbmc.exploration import CLIMB, FILL, PROBE, Look
+from sparing.vbmc.exploration import CLIMB, FILL, PROBE, TEST, Look
 from sparing.vbmc.posterior_error import ExpectedError, Untested
 from sparing.vbmc.settings import HyperparameterSchedule, Settings
 from sparing.vbmc.state import Agenda, Phase
@@ -218,7 +218,7 @@ def test_the_track_record_is_the_history_with_the_new_residuals():
 
 def features_of(before, found, **changes):
     posterior = Posterior(found.mixture, found.transform, NAMES)
-    return features(before, found, posterior, evidence(**changes), SETTINGS)
+    return features(before, found.elbo, posterior, evidence(**changes), SETTINGS)
 
 
 def test_there_are_no_features_in_the_first_iteration():
@@ -395,13 +395,15 @@ def test_the_iteration_of_a_whitening_is_remembered():
 
 @dataclass(frozen=True)
 class RecordedEvidence(SurrogatePosterior):
-    """Notes from where it is asked to sample."""
+    """Notes from where it is asked to sample; ``finds`` what it is told to, call by call."""
 
     asked: list = field(default_factory=list)
+    finds: tuple[NormalMixture, ...] = ()
 
     def estimate(self, *given, proposals=(), **named):
         self.asked.append(list(proposals))
-        return super().estimate(*given, proposals=proposals, **named)
+        evidence, mixture = super().estimate(*given, proposals=proposals, **named)
+        return evidence, self.finds[len(self.asked) - 1] if self.finds else mixture
 
 
 def test_the_posterior_before_is_a_proposal_in_the_new_coordinates():
@@ -434,8 +436,8 @@ class RecordedLook:
     found: NormalMixture | None = None
     asked: list = field(default_factory=list)
 
-    def look(self, known, inflation, n_rounds, generator):
-        self.asked.append((known, inflation, n_rounds, generator.random()))
+    def look(self, known, inflation, n_rounds, generator, *, tested):
+        self.asked.append((known, inflation, n_rounds, generator.random(), tested))
         points = np.array(self.points).reshape(-1, 2)
         return Look(0.3, 0.1, points, self.rule, self.found)
 
@@ -445,7 +447,7 @@ EASY = replace(
 )
 
 
-def after_a_look(before=None, settings=EASY, **facts):
+def after_a_look(before=None, settings=EASY, *, awaited=None, **facts):
     """The row and the plan after a look that finds such a thing, and what it was told."""
     exploration = RecordedLook(**facts)
     settings = replace(settings, exploration=exploration)
@@ -454,7 +456,7 @@ def after_a_look(before=None, settings=EASY, **facts):
     residuals = np.array([1.0, 2.0])
     estimate = estimated(before, found, residuals, (), settings, STREAMS)
     result = judged(before, found, estimate, 11, NAMES, settings, STREAMS)
-    looked = looked_elsewhere(before, found, estimate, result, entries, settings, STREAMS)
+    looked = looked_elsewhere(before, found, estimate, result, entries, settings, STREAMS, awaited)
     return *looked, result, exploration.asked
 
 
@@ -468,11 +470,20 @@ def test_nobody_looks_before_the_solution_would_do():
     assert (len(plan.agenda.points), plan.n_rounds) == (0, 1)
 
 
+def test_nobody_looks_again_before_what_was_asked_for_is_known():
+    rest = Agenda(np.ones((2, 2)), FILL)
+    result, plan, _, asked = after_a_look(state(n_rounds=1), awaited=rest)
+    assert asked == []
+    assert not result.stable
+    assert (plan.agenda, plan.n_rounds) == (rest, 1)
+
+
 def test_a_look_that_asks_for_nothing_makes_the_solution_stable():
     result, plan, before, asked = after_a_look()
     assert result == replace(before, stable=True)
     assert len(plan.agenda.points) == 0
-    ((known, inflation, n_rounds, _),) = asked
+    ((known, inflation, n_rounds, _, tested),) = asked
+    assert not tested
     assert inflation == before.evidence.inflation
     assert n_rounds == 0
     assert known.log_evidence == before.log_evidence
@@ -508,12 +519,45 @@ def test_what_was_found_joins_the_posterior_at_once():
     first, second = strategy.asked
     assert not any(part is found for part in first)
     assert second[0] is found
-    assert plan.n_rounds == 0
+    assert plan.n_rounds == 2  # it is no other mode
     assert not result.stable
     assert (result.n_evaluations, result.n_held_out) == (11, 2)
     assert result.posterior.names == NAMES
     assert result.log_evidence != before.log_evidence  # other draws
     assert result.log_evidence == pytest.approx(before.log_evidence, abs=0.02)
+
+
+def test_another_mode_that_was_found_begins_the_rounds_anew():
+    """Where two are, there may be more."""
+    one = unchanged(EXACT)
+    two = NormalMixture.union([one, one.image(np.eye(2), np.array([9.0, 0.0]))])
+    settings = replace(EASY, evidence=RecordedEvidence(finds=(one, two)))
+    _, plan, _, _ = after_a_look(
+        state(n_rounds=2), settings, points=((0.1, 0.1),), rule=PROBE, found=one
+    )
+    assert plan.n_rounds == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "residuals", "tested"),
+    [
+        (TEST, [-9.0, 0.0, 1.9], True),
+        (TEST, [-9.0, 0.0, 2.1], False),
+        (PROBE, [-9.0, 0.0, 1.9], False),
+    ],
+)
+def test_tails_have_been_tested_when_no_value_was_a_surprise(rule, residuals, tested):
+    """By two sds, inflated."""
+    agenda = Agenda(np.array([[0.1, 0.1]]), rule)
+    before, found = replace(state(), agenda=agenda), solution()
+    exploration = RecordedLook()
+    settings = replace(EASY, exploration=exploration)
+    estimate = estimated(before, found, np.array(residuals), (), settings, STREAMS)
+    result = judged(before, found, estimate, 11, NAMES, settings, STREAMS)
+    inflated = np.array(residuals) * math.sqrt(result.evidence.inflation)
+    estimate = replace(estimate, residuals=inflated)
+    looked_elsewhere(before, found, estimate, result, design(), settings, STREAMS)
+    assert exploration.asked[0][4] is tested
 
 
 def test_looks_have_a_stream_of_their_own():

@@ -12,7 +12,7 @@ from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
 from sparing.vbmc.evidence import LowerBound, SurrogatePosterior, evidence_of
 from sparing.vbmc.held_out import Calibration, TrackRecord
-from sparing.vbmc.surrogate_posterior import WeightedSample, average_sd
+from sparing.vbmc.surrogate_posterior import WeightedSample, average_sd, weighted_sample
 
 DEFAULT, NO_RECORD, NOTHING_LEARNT = SurrogatePosterior(), TrackRecord(), Calibration()
 
@@ -208,3 +208,20 @@ def test_equal_generators_give_equal_answers():
     one, same, other = (estimate(normal(1, 1.0), surrogate, seed=seed) for seed in (1, 1, 2))
     assert one[0] == same[0] != other[0]
     np.testing.assert_array_equal(one[1].factors, same[1].factors)
+
+
+@pytest.mark.parametrize(("share", "n_samples"), [(math.inf, 1), (1e6, 1), (1e-9, 4)])
+def test_rounds_go_on_until_sampling_adds_little_to_the_surrogate_s_error(
+    monkeypatch, share, n_samples
+):
+    """At the end; in an iteration one sample of a good proposal is enough."""
+    asked = []
+
+    def counted(*given):
+        asked.append(given)
+        return weighted_sample(*given)
+
+    monkeypatch.setattr("sparing.vbmc.evidence.weighted_sample", counted)
+    strategy = SurrogatePosterior(monte_carlo_share=share)
+    estimate(normal(2, 1.1), quadratic_surrogate(2, -7.0), strategy=strategy)
+    assert len(asked) == n_samples

@@ -19,21 +19,25 @@ from tests.vbmc.hills import (
     two_hills,
 )
 
+from sparing.variational.normal_mixture import NormalMixture
 from sparing.vbmc.exploration import (
     CLIMB,
     FILL,
     PROBE,
+    TEST,
     LookElsewhere,
     Trusting,
     believed_part,
     spread_out,
 )
+from sparing.vbmc.hidden_modes import LARGEST_STEP, hiding_places
 
 STRATEGY = LookElsewhere()
 
 
-def look(known, n_rounds=0, seed=1, strategy=STRATEGY, inflation=1.0):
-    return strategy.look(known, inflation, n_rounds, np.random.default_rng(seed))
+def look(known, n_rounds=0, seed=1, strategy=STRATEGY, inflation=1.0, tested=True):
+    generator = np.random.default_rng(seed)
+    return strategy.look(known, inflation, n_rounds, generator, tested=tested)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +92,17 @@ def test_a_hill_without_mass_is_climbed():
     assert (found.rule, found.found) == (CLIMB, None)
     assert found.outside < STRATEGY.largest_outside
     (point,) = found.points
-    assert np.all(np.abs(point - 0.3) <= 0.06)
+    assert np.linalg.norm(point - 0.3) <= 1.3 * LARGEST_STEP * SD
+
+
+def test_climbs_are_a_small_part_of_all_evaluations_unless_there_are_several_modes():
+    inputs = np.vstack([around(HOME, 80, 2, spread=2.0), [[0.3, 0.3]]])
+    values = one_hill(inputs)
+    values[-1] = -18.0
+    known = certain_of_home(inputs, values, length=0.06, output_scale=7.0)
+    climbed = replace(known, rules=(*(9 * (CLIMB,)), *known.rules[9:]))
+    assert look(known).rule == look(replace(known, rules=(CLIMB, *known.rules[1:]))).rule == CLIMB
+    assert look(climbed).rule != CLIMB
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -97,6 +111,29 @@ def test_one_mode_that_is_well_known_is_all_there_is(alone, seed):
     assert found.outside < 0.02
     assert found.hidden <= STRATEGY.largest_hidden
     assert (found.points.shape, found.found) == ((0, 2), None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_before_the_end_the_tails_are_tested(alone, seed):
+    """Three points outside the posterior, not far from it."""
+    found = look(alone, seed=seed, tested=False)
+    assert (found.rule, found.found) == (TEST, None)
+    assert found.points.shape == (STRATEGY.n_probes, 2)
+    distance = np.linalg.norm(found.points - HOME, axis=1) / SD
+    assert np.all((distance > 2.8) & (distance < 8.0))
+
+
+@pytest.mark.parametrize(("sds", "over"), [(2.4, False), (3.1, True), (7.8, True), (8.8, False)])
+def test_the_posterior_ends_where_values_are_neither_its_own_nor_mirages(alone, sds, over):
+    """Without a surprise: the surrogate knew, but the posterior did not."""
+    (value,) = one_hill((HOME + sds * EAST)[None, :])
+    values = np.append(alone.values[:-1], value)
+    known = replace(alone, values=values, rules=(*alone.rules[:-1], TEST))
+    assert (len(look(known).points) == 0) is over
+    endless = replace(known, rules=(*(30 * (TEST,)), *known.rules[30:]))
+    assert len(look(endless, tested=False).points) == 0  # a quarter of all evaluations
+    before = replace(alone, values=values, rules=(*alone.rules[:-2], TEST, ""))
+    assert len(look(before).points) == 0  # that was another test
 
 
 def test_where_nothing_was_evaluated_points_are_asked_for_in_rounds():
@@ -111,6 +148,36 @@ def test_where_nothing_was_evaluated_points_are_asked_for_in_rounds():
     assert len(look(known, 1, strategy=fewer).points) == 0
     content = LookElsewhere(largest_hidden=1.0)
     assert len(look(known, 0, strategy=content).points) == 0
+
+
+def test_where_several_modes_are_known_more_are_looked_for():
+    """As long as less than half of all evaluations were spent on it."""
+    known = learnt(two_hills, around(HOME, 25, 2), around(OTHER, 25, 3))
+    shapes = np.tile(SD**2 * np.eye(2), (2, 1, 1))
+    posterior = NormalMixture.of_covariances(np.ones(2) / 2, np.array([HOME, OTHER]), shapes)
+    known = replace(known, posterior=posterior)
+    assert len(look(known, 9).points) == 6
+    spent = replace(known, rules=(*(25 * (FILL,)), *known.rules[25:]))
+    assert len(look(spent, 9).points) == 0
+
+
+def test_doubt_is_what_may_be_outside_or_hidden():
+    """A quarter of what mass outside would add, and a mode like those known in what is hidden."""
+    generator = np.random.default_rng(3)
+    one = learnt(one_hill, around(HOME, 25, 2))
+    inside = one.posterior.sample(1000, generator)
+    away = np.vstack([inside[:700], OTHER + 0.01 * generator.normal(size=(300, 2))])
+    assert STRATEGY.doubt(one, inside, generator) < 0.003
+    outside = STRATEGY.doubt(one, away, generator)
+    assert outside == pytest.approx(-0.25 * np.log(0.7), rel=0.05)
+    shapes = np.tile(SD**2 * np.eye(2), (2, 1, 1))
+    posterior = NormalMixture.of_covariances(np.ones(2) / 2, np.array([HOME, OTHER]), shapes)
+    two = replace(learnt(two_hills, around(HOME, 25, 2), around(OTHER, 25, 3)), posterior=posterior)
+    hidden, _ = hiding_places(two, 0, np.random.default_rng(4))
+    draws = posterior.sample(1000, generator)
+    assert hidden > 0.3
+    assert STRATEGY.doubt(two, draws, generator) == pytest.approx(hidden * np.log(1.5), rel=0.1)
+    assert Trusting().doubt(two, draws, generator) == 0.0
 
 
 def test_points_to_fill_are_in_the_box_and_far_from_home():

@@ -24,7 +24,7 @@ from sparing.problem.evaluations import Status
 from sparing.problem.warning_text import WarningTopic
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
-from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
+from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughAnswer, ThoroughSample
 from sparing.vbmc.assessment import track_record
 from sparing.vbmc.final import (
     FinalSolution,
@@ -77,19 +77,34 @@ class Recorded:
     """A last sample that has been made, with the given error; notes what it was made from."""
 
     sd: float = 0.1
+    doubt: float = 0.0
     asked: list = field(default_factory=list)
 
     def answer(self, known, mixture, record, evidence_strategy, exploration, generator):
         self.asked.append((known, mixture, record, generator.random()))
-        return evidence(log_evidence=-7.0, sd=self.sd), EXACT
+        return ThoroughAnswer(evidence(log_evidence=-7.0, sd=self.sd), EXACT, self.doubt)
 
 
 def test_a_stable_run_returns_its_last_surrogate_sampled_once_more():
-    found = chosen(replace(Settings(), final_fit=Recorded(sd=9.0)), converged=True)
+    found = chosen(replace(Settings(), final_fit=Recorded(sd=0.001)), converged=True)
     assert (found.elbo, found.elbo_sd) == (1.5, 0.01)  # those of q, which is not fitted again
     assert found.posterior.mixture is EXACT
     assert (found.posterior.transform, found.posterior.names) == (TRANSFORM, NAMES)
     assert found.evidence.log_evidence == -7.0
+
+
+def test_a_stable_run_returns_what_it_had_when_that_sample_is_much_less_certain():
+    """It has come upon something far away that the surrogate made up."""
+    found = chosen(replace(Settings(), final_fit=Recorded(sd=9.0)), converged=True)
+    assert found.posterior is HISTORY[-1].posterior
+    assert found.evidence == HISTORY[-1].evidence
+
+
+def test_what_nobody_has_seen_counts_in_the_error_of_whatever_is_returned():
+    for sd in (0.0001, 9.0):
+        settings = replace(Settings(), final_fit=Recorded(sd=sd, doubt=0.3))
+        own = sd if sd < 1.0 else HISTORY[-1].evidence.sd
+        assert chosen(settings, converged=True).evidence.sd == pytest.approx(math.hypot(own, 0.3))
 
 
 @pytest.mark.parametrize(("sd", "kept"), [(0.19, True), (0.21, False), (math.nan, False)])

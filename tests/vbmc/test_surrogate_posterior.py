@@ -66,8 +66,10 @@ def test_hope_grows_with_what_held_out_draws_show():
     means, variances = gp.predict_each(points)
     for inflation in (1.0, 4.0):
         found = Density(gp, inflation).hopeful(points)
-        expected = means.mean(axis=0) + 0.5 * np.minimum(inflation * variances[0], 6.0)
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        mean, variance = means[:2].mean(axis=0), inflation * variances[0]
+        np.testing.assert_allclose(found, mean + 0.5 * np.minimum(variance, 6.0), rtol=1e-9)
+        bold = Density(gp, inflation).bold(points)
+        np.testing.assert_allclose(bold, mean + np.minimum(2 * np.sqrt(variance), 6.0), rtol=1e-9)
 
 
 # ---------------------------------------------------------------------- proposals

@@ -25,17 +25,19 @@ def log_normal(x):
     return float(-0.5 * (x @ x))
 
 
-def run(settings, target=log_two_normals, half_width=12.0, budget=200):
+def run(settings, target=log_two_normals, half_width=12.0, budget=200, n_asked=1, n_told=1):
+    """Whoever drives it asks until that many points are pending, and tells the oldest of them."""
     box = np.full(2, half_width)
     problem = Problem(target, -box, box)
     # The whole design lies about the mode on the right.
     start = CENTRES[1] + np.random.default_rng(1).uniform(-2.5, 2.5, size=(10, 2))
     engine = Engine(problem, settings, RandomStreams(2), start, budget)
     while engine.final is None:
-        proposal = engine.propose()
-        engine.apply(proposal)
-        outcome = Outcome(target(proposal.x), Status.OK, 0.1)
-        engine.apply(Evaluation(len(engine.log), proposal.identifier, proposal.x, outcome))
+        while len(engine.pending) < n_asked:
+            engine.apply(engine.propose())
+        for proposal in list(engine.pending.values())[:n_told]:
+            outcome = Outcome(target(proposal.x), Status.OK, 0.1)
+            engine.apply(Evaluation(len(engine.log), proposal.identifier, proposal.x, outcome))
     return engine
 
 
@@ -52,6 +54,21 @@ def test_a_run_finds_both_modes_and_says_how():
     first = next(entry for entry in engine.log if entry.x[0] < -2.0)
     assert first.rule in LOOKING  # it was sought
     assert "look elsewhere" in engine.history[-1].timings
+
+
+@pytest.mark.parametrize("n_told", [1, 8])  # workers kept busy, or batches
+def test_with_points_in_flight_a_run_waits_for_what_it_asked_for(n_told, monkeypatch):
+    wanted, iterate = set(), Engine.iterate
+
+    def watched(engine):
+        iterate(engine)
+        wanted.update(map(tuple, engine.state.agenda.points))
+
+    monkeypatch.setattr(Engine, "iterate", watched)
+    engine = run(Settings(), n_asked=8, n_told=n_told)
+    assert engine.stop_reason is StopReason.STABLE
+    assert engine.final.evidence.log_evidence == pytest.approx(0.0, abs=0.1)
+    assert wanted and wanted <= {tuple(entry.x) for entry in engine.log}
 
 
 def test_a_run_that_trusts_what_is_stable_stops_with_one_of_them():

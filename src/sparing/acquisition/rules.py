@@ -25,13 +25,14 @@ from sparing.acquisition.cma_es import CmaEs
 from sparing.acquisition.search import Criterion, ShrinkingClouds, search_box
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
-from sparing.variational.normal_mixture import Mixture
+from sparing.variational.normal_mixture import Mixture, cholesky_factors
 
 # Hyperparameter samples that choose a point, drawn anew for each. Their average matters for the
 # posterior, hardly for which of many good points comes next. The paper takes all (Eq. 10).
 FEW_SAMPLES = 3
 ALL_SAMPLES = math.inf
 VARIANCE_FLOOR = 1e-4  # V_reg, S2.1
+MOST_REDRAWS = 20  # of draws beyond the edge of the support, before they are not stretched
 
 
 class PointRule(Protocol):
@@ -80,7 +81,11 @@ class SearchedRule(ABC):
         """Where the acquisition function is largest."""
         few = some_samples(surrogate, self.n_samples, generator)
         criterion = self.criterion(few, mixture, generator)
-        return self.search.maximise(criterion, mixture, search_box(surrogate, mixture), generator)
+
+        def within(candidates: Array) -> Array:
+            return np.where(mixture.contains(candidates), criterion(candidates), -np.inf)
+
+        return self.search.maximise(within, mixture, search_box(surrogate, mixture), generator)
 
 
 @dataclass(frozen=True)
@@ -146,8 +151,9 @@ class TemperedSampling(PointwiseRule):
 class Frontier(PointwiseRule):
     """The variance of exp(f), exp(2 f + V) (exp(V) - 1): where mass may be that nobody has seen.
 
-    It weighs what a place would add to the evidence by how little is known about it, and reaches
-    beyond q. V is cut at ``largest_variance``: further out the surrogate knows nothing.
+    It weighs what a place would add to the evidence, and to the covariance (hence the distance), by
+    how little is known about it, and reaches beyond q. V is cut at ``largest_variance``: further
+    out the surrogate knows nothing.
     """
 
     largest_variance: float = 9.0
@@ -159,6 +165,14 @@ class Frontier(PointwiseRule):
         """Log of the variance of a log-normal variable."""
         v = np.clip(variance, np.finfo(float).tiny, self.largest_variance)
         return 2.0 * mean + v + np.log(np.expm1(v))
+
+    def criterion(
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
+    ) -> Criterion:
+        """Log a, and twice the log of what a place adds to the moments."""
+        weight = moment_weight(mixture)
+        pointwise = super().criterion(surrogate, mixture, generator)
+        return lambda candidates: pointwise(candidates) + 2.0 * np.log(weight(candidates))
 
 
 @dataclass(frozen=True)
@@ -221,9 +235,8 @@ class EvenDraw:
     ) -> Array:
         """The draw, within the box in which points are searched."""
         shares = np.sqrt(mixture.weights)
-        component = generator.choice(len(shares), size=1, p=shares / shares.sum())
-        z = self.widening * generator.standard_normal((1, mixture.dimension))
-        return np.clip(mixture.placed(component, z)[0], *search_box(surrogate, mixture))
+        (draw,) = stretched_draws(mixture, 1, shares / shares.sum(), self.widening, generator)
+        return np.clip(draw, *search_box(surrogate, mixture))
 
 
 Rule = (
@@ -235,6 +248,17 @@ Rule = (
     | PosteriorDraw
     | EvenDraw
 )
+
+
+def moment_weight(mixture: Mixture) -> Criterion:
+    """1 + |x - m|^2 / D, in units of q's covariance, as a function of points, (m, D) -> (m,)."""
+    centre, factor = mixture.mean, cholesky_factors(mixture.covariance[None])[0]
+
+    def weight(points: Array) -> Array:
+        z = np.linalg.solve(factor, (points - centre).T)
+        return 1.0 + np.mean(z * z, axis=0)
+
+    return weight
 
 
 def some_samples(
@@ -252,9 +276,22 @@ def widened_draws(mixture: Mixture, n: int, factor: float, generator: np.random.
 
     About the mean of all of them a bent posterior would be stretched into the void.
     """
-    component = generator.choice(mixture.n_components, size=n, p=mixture.weights)
-    z = factor * generator.standard_normal((n, mixture.dimension))
-    return mixture.placed(component, z)
+    return stretched_draws(mixture, n, mixture.weights, factor, generator)
+
+
+def stretched_draws(
+    mixture: Mixture, n: int, shares: Array, factor: float, generator: np.random.Generator
+) -> Array:
+    """The same from components in the given shares, (K,); within the support, where that is cut."""
+    draws = np.empty((0, mixture.dimension))
+    for _ in range(MOST_REDRAWS):
+        component = generator.choice(mixture.n_components, size=n, p=shares)
+        z = factor * generator.standard_normal((n, mixture.dimension))
+        drawn = mixture.placed(component, z)
+        draws = np.vstack([draws, drawn[mixture.contains(drawn)]])
+        if len(draws) >= n:
+            return draws[:n]
+    return np.vstack([draws, mixture.sample(n - len(draws), generator)])
 
 
 def log_regularisation(variance: Array, variance_floor: float) -> Array:

@@ -44,12 +44,11 @@ class ShrinkingClouds:
         """The best point found: (D,)."""
         candidates = draw_candidates(mixture, box, self.n_candidates, generator)
         values = finite(criterion(candidates))
-        scale = np.sqrt(np.diag(mixture.covariance))
         for round_number in range(1, self.n_rounds + 1):
             parents = candidates[np.argsort(values)[-N_PARENTS:]]
             chosen = parents[generator.integers(len(parents), size=self.n_cloud)]
-            step = scale * self.shrinkage**round_number
-            cloud = np.clip(chosen + step * generator.standard_normal(chosen.shape), *box)
+            steps = local_steps(mixture, chosen, generator) * self.shrinkage**round_number
+            cloud = np.clip(chosen + steps, *box)
             candidates = np.vstack([parents, cloud])
             values = finite(criterion(candidates))
         return candidates[np.argmax(values)]
@@ -73,19 +72,32 @@ def draw_candidates(
 ) -> Array:
     """Candidates for the sieve, clipped to the box: (m, D).
 
-    Half from q; the rest in equal parts from q widened by a Student-t factor (3 degrees of
-    freedom), a normal with q's moments, and the box.
+    Half from q; the rest in equal parts from q with Student-t components (3 degrees of freedom), a
+    normal with q's moments, and the box.
     """
     n_other = n_candidates // 6
     from_q = mixture.sample(n_candidates - 3 * n_other, generator)
     centre, covariance = mixture.mean, mixture.covariance
-    heavy = mixture.sample(n_other, generator)
     stretch = np.sqrt(3.0 / generator.chisquare(3.0, size=(n_other, 1)))
-    heavy = centre + (heavy - centre) * stretch
+    shares = np.sqrt(mixture.weights)  # the ends of a ridge have small weights
+    component = generator.choice(len(shares), size=n_other, p=shares / shares.sum())
+    z = generator.standard_normal((n_other, mixture.dimension))
+    heavy = mixture.placed(component, stretch * z)
     normal = centre + generator.standard_normal((n_other, mixture.dimension)) @ _root(covariance).T
     lower, upper = box
     uniform = lower + generator.random((n_other, mixture.dimension)) * (upper - lower)
     return np.clip(np.vstack([from_q, heavy, normal, uniform]), lower, upper)
+
+
+def local_steps(mixture: Mixture, points: Array, generator: np.random.Generator) -> Array:
+    """Random steps from points (m, D), in the shape of the nearest component: (m, D).
+
+    In that of the whole posterior they would leave a bent ridge.
+    """
+    z = (points[:, None, :] - mixture.means) / np.sqrt(np.diag(mixture.covariance))
+    nearest = np.argmin((z * z).sum(axis=2), axis=1)
+    noise = generator.standard_normal(points.shape)
+    return mixture.placed(nearest, noise) - mixture.means[nearest]
 
 
 def finite(values: Array) -> Array:

@@ -19,6 +19,11 @@ MEANINGS = {
         "stop, the surrogate is sampled from the whole box, hills that do not lead to the "
         "posterior are climbed, and points are placed where a mode like those found could hide."
     ),
+    Topic.SHAPE: (
+        "Means, standard deviations and correlations describe a compact posterior with one mode. "
+        "Of others look at the picture, and quote draws or intervals. A ridge that bends, a funnel "
+        "and an edge cost evaluations, and often go away when the parameters are chosen anew."
+    ),
     Topic.POSTERIOR: (
         "Many functions agree with the values that were evaluated. How much their posteriors "
         "differ shows how far the reported one may be from the truth. An error of 0.2 standard "

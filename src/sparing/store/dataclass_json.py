@@ -64,13 +64,20 @@ def _write(value: object, hint: Any) -> Any:
     raise TypeError(f"{value!r} cannot be written as JSON")
 
 
-def dataclass_from_json(value: Any, expected: type[T], where: str) -> T:
-    """The dataclass that a JSON object describes; ``where`` names it in errors."""
+def dataclass_from_json(value: Any, expected: type[T], where: str, *, strict: bool = True) -> T:
+    """The dataclass that a JSON object describes; ``where`` names it in errors.
+
+    Unless ``strict``, members that are no field are passed over.
+    """
     require(isinstance(value, dict), f"{where} is not an object")
     known = field_types(expected)
-    unknown = sorted(set(value) - set(known))
+    unknown = sorted(set(value) - set(known)) if strict else []
     require(not unknown, f"{where} has fields that this release does not know: {unknown}")
-    arguments = {key: _read(item, known[key], f"{where}.{key}") for key, item in value.items()}
+    arguments = {
+        key: _read(value[key], kind, f"{where}.{key}", strict)
+        for key, kind in known.items()
+        if key in value
+    }
     try:
         return expected(**arguments)  # a field that is absent takes its default
     except (TypeError, ValueError) as error:
@@ -86,17 +93,18 @@ def enum_from_json(value: Any, expected: type[T], where: str) -> T:
     return names[value]
 
 
-def _read(value: Any, hint: Any, where: str) -> Any:
+def _read(value: Any, hint: Any, where: str, strict: bool) -> Any:
     if (kinds := alternatives(hint)) != (hint,):
         optional = type(None) in get_args(hint)
-        return None if optional and value is None else _read_one_of(value, kinds, where)
+        return None if optional and value is None else _read_one_of(value, kinds, where, strict)
     if get_origin(hint) is tuple:
         item_hint, _ = get_args(hint)
         require(isinstance(value, list), f"{where} is not a list")
-        return tuple(_read(item, item_hint, f"{where}[{i}]") for i, item in enumerate(value))
+        items = enumerate(value)
+        return tuple(_read(item, item_hint, f"{where}[{i}]", strict) for i, item in items)
     if dataclasses.is_dataclass(hint):
         assert isinstance(hint, type)
-        return dataclass_from_json(value, hint, where)
+        return dataclass_from_json(value, hint, where, strict=strict)
     if issubclass(hint, enum.Enum):
         return enum_from_json(value, hint, where)
     if hint is float:
@@ -106,17 +114,17 @@ def _read(value: Any, hint: Any, where: str) -> Any:
     return value
 
 
-def _read_one_of(value: Any, kinds: Sequence[type[Any]], where: str) -> Any:
+def _read_one_of(value: Any, kinds: Sequence[type[Any]], where: str, strict: bool) -> Any:
     """The only kind, or that of several dataclasses which the object names."""
     if len(kinds) == 1:
-        return _read(value, kinds[0], where)
+        return _read(value, kinds[0], where, strict)
     require(isinstance(value, dict), f"{where} is not an object")
     members = dict(value)
     name = members.pop(KIND, None)
     named = [kind for kind in kinds if kind.__name__ == name]
     known = ", ".join(kind.__name__ for kind in kinds)
     require(len(named) == 1, f"{where}.{KIND} is {name!r:.60}, not one of {known}")
-    return dataclass_from_json(members, named[0], where)
+    return dataclass_from_json(members, named[0], where, strict=strict)
 
 
 def alternatives(hint: Any) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.summary.numbers import counted
+from sparing.summary.shape import features
 from sparing.vbmc.exploration import LOOKING, LookElsewhere
 from sparing.vbmc.final import FAR_OUTSIDE
 from sparing.vbmc.importance import LARGEST_PARETO_K
@@ -40,6 +41,7 @@ LARGEST_GOOD_REACH = 1.0
 # A posterior with this much of its mass within this fraction of the box from a bound leans on it.
 LEANING_MASS, LEANING_FRACTION = 0.05, 0.01
 
+COMPACT = "one compact mode, without a curved ridge, a funnel, heavy tails or an edge"
 LET_IT_GO_ON = "let the run go on"
 MORE_EVALUATIONS = (
     "allow more evaluations (max_evaluations); with store= the same call goes on where it stopped"
@@ -70,6 +72,7 @@ class Topic(enum.StrEnum):
     CONVERGENCE = "Did it converge?"
     SEARCH = "Was the posterior found?"
     ELSEWHERE = "Was it looked for elsewhere?"
+    SHAPE = "What does the posterior look like?"
     POSTERIOR = "How precise is the posterior?"
     EVIDENCE = "How precise is the log evidence?"
     SURROGATE = "Are the error bars honest?"
@@ -159,7 +162,27 @@ def _elsewhere(record: RunRecord) -> Answer | None:
     if record.stop_reason is StopReason.STABLE:
         return Light.GREEN, f"yes, and nothing was found that is not in the posterior; {spent}"
     finding = f"not to the end: {spent}, and another mode may have been missed"
+    if record.evidence.corrected and not record.history[-1].warm_up:
+        outside = -math.expm1(-record.evidence.curvature)
+        finding += (
+            f"; {100.0 * outside:.2g} % of the mass that the surrogate does not exclude is outside "
+            "the posterior"
+        )
     return Light.AMBER, finding, MORE_EVALUATIONS
+
+
+def _shape(record: RunRecord) -> Answer | None:
+    """Amber only where numbers are wrong because of the shape, or others doubt them anyway."""
+    if record.history[-1].warm_up:
+        return None
+    found = features(record.posterior, record.evaluations)
+    if not found:
+        return Light.GREEN, COMPACT
+    finding, advice = "; ".join(f.finding for f in found), [f.advice for f in found]
+    answers = _posterior(record), _surrogate(record)
+    if any(answer is not None and answer[0] is not Light.GREEN for answer in answers):
+        return Light.AMBER, f"{finding}; the surrogate has not followed all of it", *advice
+    return Light.AMBER if any(f.harmful for f in found) else Light.GREEN, finding, *advice
 
 
 def _posterior(record: RunRecord) -> Answer | None:
@@ -269,6 +292,7 @@ _CHECKS: dict[Topic, Callable[[RunRecord], Answer | None]] = {
     Topic.CONVERGENCE: _convergence,
     Topic.SEARCH: _search,
     Topic.ELSEWHERE: _elsewhere,
+    Topic.SHAPE: _shape,
     Topic.POSTERIOR: _posterior,
     Topic.EVIDENCE: _evidence,
     Topic.SURROGATE: _surrogate,

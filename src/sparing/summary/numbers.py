@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparing.vbmc.run_record import RunRecord
@@ -63,3 +64,11 @@ def duration(seconds: float) -> str:
     if seconds < 7200.0:
         return f"{seconds / 60.0:.1f} min"
     return f"{seconds / 3600.0:.1f} h"
+
+
+def listed(words: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c', 'a, b, c and 9 others'."""
+    if len(words) > 4:
+        words = [*words[:3], f"{len(words) - 3} others"]
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

@@ -41,6 +41,8 @@ def text_summary(record: RunRecord) -> str:
     table = [PARAMETER_HEADER, *_parameter_cells(record)]
     name, mean, sd, _ = (max(map(len, column)) for column in zip(*table, strict=True))
     lines += [f"{a:<{name}}  {b:>{mean}}  {c:>{sd}}  {d}" for a, b, c, d in table]
+    if story.shape:
+        lines += ["", "what it looks like", *_item("-", story.shape)]
     if story.worries:
         lines += ["", "what to worry about"]
         for light, text in story.worries:
@@ -73,6 +75,7 @@ def html_summary(record: RunRecord) -> str:
         html_table([(f"<i>{name}</i>", value) for name, value in facts.items()]),
         html_table(parameters, PARAMETER_HEADER, numbers=True),
         f"<p>{_coloured(story.light, story.verdict)}</p>"
+        + _html_list("What it looks like", [escape(story.shape)] if story.shape else [])
         + _html_list("What to worry about", worries)
         + _html_list("What to do next", map(escape, story.next_steps)),
         "</div>",

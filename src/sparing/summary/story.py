@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparing.problem.warning_text import WarningTopic, topic_of
-from sparing.summary.checks import LET_IT_GO_ON, Check, Light, Topic, check_run
+from sparing.summary.checks import COMPACT, LET_IT_GO_ON, Check, Light, Topic, check_run
 from sparing.vbmc.run_record import RunRecord
 from sparing.vbmc.stopping import StopReason
 
@@ -34,6 +34,7 @@ class Story:
     checks: tuple[Check, ...]
     light: Light
     verdict: str
+    shape: str  # what to know of the posterior's shape, unless it is plain or a worry
     worries: tuple[tuple[Light, str], ...]  # how much it matters, and what may be wrong
     next_steps: tuple[str, ...]
 
@@ -53,7 +54,9 @@ def tell_story(record: RunRecord) -> Story:
     light = next(light for light in (Light.RED, Light.AMBER, Light.GREEN) if light in lights)
     ended = record.stop_reason is not StopReason.UNFINISHED
     verdict = VERDICTS[light] if ended else PROVISIONAL
-    return Story(checks, light, verdict, _worries(record, checks), _steps(record, checks))
+    findings = {check.topic: check.finding for check in checks if check.light is Light.GREEN}
+    shape = findings.get(Topic.SHAPE, COMPACT).replace(COMPACT, "")
+    return Story(checks, light, verdict, shape, _worries(record, checks), _steps(record, checks))
 
 
 def stop_text(record: RunRecord) -> str:

@@ -238,10 +238,10 @@ def factorise_covariance(
     return robust_cholesky(_noisy_gram_matrix(training, sample, z, out))
 
 
-def log_marginal_likelihood(training: TrainingSet, psi: Array) -> float:
-    """LML = -1/2 r^T A^-1 r - 1/2 log |A| - n/2 log 2 pi  with  r = y - m(X)."""
+def log_marginal_likelihood(training: TrainingSet, psi: Array, lower: Array | None = None) -> float:
+    """LML = -1/2 r^T A^-1 r - 1/2 log |A| - n/2 log 2 pi  with  r = y - m(X); L where known."""
     sample = Hyperparameters.from_vector(psi)
-    lower = factorise_covariance(training, sample).lower
+    lower = factorise_covariance(training, sample).lower if lower is None else lower
     half = solve_lower(lower, training.values - negative_quadratic_mean(sample, training.inputs))
     return _likelihood(half, lower)
 

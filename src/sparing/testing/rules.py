@@ -91,7 +91,8 @@ class OnlyInterface:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python's own questions
             raise AttributeError(name)
-        if name not in vars(self._interface):
+        shown = {*vars(self._interface), *self._interface.__annotations__}
+        if name.startswith("_") or name not in shown:
             raise AssertionError(
                 f"it looks at .{name} of the {self._what}, which is not for others"
             )

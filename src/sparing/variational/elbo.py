@@ -16,8 +16,11 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
+from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.entropy import entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
+
+N_AVERAGED = 256  # draws over which the variance is averaged where it has no closed form
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,17 @@ def combine_components(weights: Array, means: Array, covariances: Array) -> Expe
         means,
         covariances,
     )
+
+
+def sampled_elbo(mixture: CutMixture, surrogate: Surrogate) -> Elbo:
+    """The ELBO of a mixture that an edge cuts, for which there is no closed form."""
+    draws = mixture.even_draws
+    values = surrogate.expansion.values(draws).mean(axis=1)
+    few = draws[:: max(1, len(draws) // N_AVERAGED)]
+    within = np.maximum(surrogate.covariance(few, few).mean(axis=(1, 2)), 0.0)
+    joint = combine_components(np.ones(1), values[:, None], within[:, None, None])
+    entropy = -float(mixture.log_density(draws).mean())
+    return Elbo(joint.mean + entropy, float(np.sqrt(joint.variance)), joint)
 
 
 def evaluate_elbo(

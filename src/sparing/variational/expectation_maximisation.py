@@ -1,5 +1,8 @@
 """A mixture of normals fitted to weighted points, by expectation maximisation.
 
+Where the points end at an edge, the mixture goes on beyond it as if nothing were there, and is cut
+off afterwards: what lies beyond is missing data, and the mixture so far says what it would be.
+
 Notation (N points, K components, D dimensions)
     x_i, p_i    points (N, D), their probabilities (N,), which sum to one
     r_ik        responsibility of component k for point i, (N, K)
@@ -11,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
-from sparing.variational.normal_mixture import NormalMixture
+from sparing.surrogate.support import Contains
+from sparing.variational.normal_mixture import NormalMixture, even_sample
 
 N_LLOYD = 2  # rounds of k-means for the first guess
 # By how much its components are widened. Clusters do not overlap, normals that make a smooth
@@ -20,6 +24,8 @@ N_LLOYD = 2  # rounds of k-means for the first guess
 WIDENING = 2.0
 SMALLEST_SPREAD = 1e-9  # of points that are all the same, to their distance from zero or to one
 NEGLIGIBLE_MASS = 1e-3  # of the average component's: what has less is dropped
+N_BEYOND = 2048  # draws of the mixture of which those beyond the edge are the missing points
+EXTRA_STEPS = 5  # where there is an edge: what is missing is known only step by step
 
 
 def fitted_mixture(
@@ -28,11 +34,13 @@ def fitted_mixture(
     n_components: int,
     n_steps: int,
     generator: np.random.Generator,
+    contains: Contains | None = None,
 ) -> NormalMixture:
     """The mixture after n_steps, from a first guess by k-means in the points' own metric.
 
     As if D + 1 more draws in each component had the shape of the average one: few points make no
-    covariance. The mean is that of the points exactly, and the covariance but for that.
+    covariance. The mean is that of the points exactly, and the covariance but for that; where
+    ``contains`` says where points can be at all, those of the mixture within, nearly.
     """
     mean = probabilities @ points
     offsets = points - mean
@@ -48,15 +56,30 @@ def fitted_mixture(
     n_effective = 1.0 / float(probabilities @ probabilities)
     borrowed = (dimension + 1.0) / n_effective
     mixture = _maximised(offsets, probabilities, responsibilities, borrowed, floor)
-    for step in range(1, n_steps):
+    for step in range(1, n_steps + (0 if contains is None else EXTRA_STEPS)):
         wide = WIDENING if step == 1 else 1.0
         guess = NormalMixture(mixture.weights, mixture.means, wide * mixture.factors)
-        terms = guess.component_log_densities(offsets)
-        terms -= terms.max(axis=1, keepdims=True)
-        responsibilities = np.exp(terms)
-        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
-        mixture = _maximised(offsets, probabilities, responsibilities, borrowed, floor)
+        z, shares = offsets, probabilities
+        if contains is not None:
+            missing = even_sample(guess, N_BEYOND)
+            missing = missing[~contains(missing + mean)]
+            z = np.vstack([offsets, missing])
+            inside = 1.0 - len(missing) / N_BEYOND
+            shares = np.append(inside * probabilities, np.full(len(missing), 1.0 / N_BEYOND))
+        mixture = _maximised(z, shares, _responsibilities(guess, z), borrowed, floor)
+    if contains is not None:
+        inside = probabilities @ _responsibilities(mixture, offsets)
+        mixture = mixture.part(inside > NEGLIGIBLE_MASS / len(inside))
     return NormalMixture(mixture.weights, mixture.means + mean, mixture.factors)
+
+
+def _responsibilities(mixture: NormalMixture, points: Array) -> Array:
+    """The E step."""
+    terms = mixture.component_log_densities(points)
+    terms -= terms.max(axis=1, keepdims=True)
+    responsibilities = np.exp(terms)
+    responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+    return responsibilities
 
 
 def _maximised(

@@ -14,16 +14,13 @@ from numpy.typing import NDArray
 
 from sparing.kernels.mixture import mixture_log_density
 from sparing.numerics.arrays import Array
-from sparing.variational.normal_mixture import NormalMixture
+from sparing.variational.normal_mixture import Mixture, NormalMixture
 
 WEIGHT_SUM_TOLERANCE = 1e-9
-# The mode search stops when no start moves by more than this fraction of its component's width.
-MODE_TOLERANCE = 1e-10
-MODE_MAX_STEPS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianMixture:
+class GaussianMixture(Mixture):
     """A validated mixture; its arrays are private copies and must not be written to."""
 
     weights: Array
@@ -59,32 +56,13 @@ class GaussianMixture:
                 raise ValueError(f"mixture {name} must have shape ({size},), not {shape}")
 
     @property
-    def n_components(self) -> int:
-        """Number of components K."""
-        return self.means.shape[0]
-
-    @property
-    def dimension(self) -> int:
-        """Number of dimensions D."""
-        return self.means.shape[1]
-
-    @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
         """(w, μ, σ, λ), the order in which kernels take them."""
         return self.weights, self.means, self.scales, self.lengths
 
-    @property
-    def mean(self) -> Array:
-        """E_q[x], (D,)."""
-        return self.weights @ self.means
-
-    @property
-    def covariance(self) -> Array:
-        """Cov_q[x], (D, D)."""
-        deviations = self.means - self.mean
-        between = (deviations.T * self.weights) @ deviations
-        within = np.diag((self.weights @ self.scales**2) * self.lengths**2)
-        return within + between
+    def typical_covariance(self) -> Array:
+        """The components' on average, (D, D)."""
+        return np.diag((self.weights @ self.scales**2) * self.lengths**2)
 
     def log_density(self, x: Array) -> Array:
         """log q at points x (m, D), finite far out in the tails; (m,)."""
@@ -92,11 +70,6 @@ class GaussianMixture:
         if points.ndim != 2 or points.shape[1] != self.dimension:
             raise ValueError(f"points must have shape (m, {self.dimension}), not {np.shape(x)}")
         return mixture_log_density(points, *self.arrays)
-
-    def sample(self, n: int, generator: np.random.Generator) -> Array:
-        """n independent draws, (n, D)."""
-        component = generator.choice(self.n_components, size=n, p=self.weights)
-        return self.placed(component, generator.standard_normal((n, self.dimension)))
 
     def placed(self, component: NDArray[np.intp], z: Array) -> Array:
         """Standard normal z (n, D) as draws from the given components (n,): (n, D)."""
@@ -108,31 +81,6 @@ class GaussianMixture:
         factor = np.linalg.cholesky(scaled @ scaled.T)
         means = self.means @ matrix.T + offset
         return NormalMixture(self.weights, means, self.scales[:, None, None] * factor)
-
-    def mode(self) -> Array:
-        """The highest point of q found from the component means, (D,).
-
-        Where ∇q = 0, x = Σ_k c_k μ_k / Σ_k c_k with c_k = w_k N_k(x) / σ_k² (Σ is shared and
-        drops out). Iterating that map (mean shift) never lowers q.
-        """
-        points = self.means.copy()
-        width = self.scales[:, None] * self.lengths
-        for _ in range(MODE_MAX_STEPS):
-            pull = self._responsibilities(points) / self.scales**2
-            moved = (pull @ self.means) / pull.sum(axis=1, keepdims=True)
-            step = np.max(np.abs(moved - points) / width)
-            points = moved
-            if step < MODE_TOLERANCE:
-                break
-        return points[int(np.argmax(self.log_density(points)))]
-
-    def _responsibilities(self, points: Array) -> Array:
-        """w_k N_k(x) / q(x) at points (m, D); (m, K)."""
-        scaled = (points[:, None, :] - self.means) / self.lengths
-        distance = np.einsum("mkd,mkd->mk", scaled, scaled) / self.scales**2
-        terms = np.log(self.weights) - self.dimension * np.log(self.scales) - 0.5 * distance
-        terms = np.exp(terms - terms.max(axis=1, keepdims=True))
-        return terms / terms.sum(axis=1, keepdims=True)
 
     def without(self, component: int) -> GaussianMixture:
         """The mixture less one component, the other weights renormalised (Section 3.6)."""

@@ -10,77 +10,82 @@ Notation (K components, D dimensions, N points)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from sparing.numerics.arrays import Array
+from sparing.numerics.quasi_random import scrambled_halton
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
 BLOCK = 2048  # points at a time, so that what is between them stays in the cache
 MODE_TOLERANCE, MODE_MAX_STEPS = 1e-10, 2000
 
 
-class Mixture(Protocol):
+class Mixture(ABC):
     """What sampling, plotting and the choice of points need of a posterior."""
+
+    weights: Array  # w, (K,)
+    means: Array  # mu, (K, D)
 
     @property
     def n_components(self) -> int:
         """K."""
-        ...
+        return self.means.shape[0]
 
     @property
     def dimension(self) -> int:
         """D."""
-        ...
-
-    @property
-    def weights(self) -> Array:
-        """w, (K,)."""
-        ...
-
-    @property
-    def means(self) -> Array:
-        """mu, (K, D)."""
-        ...
+        return self.means.shape[1]
 
     @property
     def mean(self) -> Array:
         """E[x], (D,)."""
-        ...
+        return self.weights @ self.means
 
     @property
     def covariance(self) -> Array:
         """Cov[x], (D, D)."""
-        ...
+        deviations = self.means - self.mean
+        return self.typical_covariance() + (deviations.T * self.weights) @ deviations
 
-    def log_density(self, x: Array) -> Array:
-        """At points (N, D): (N,)."""
-        ...
+    def contains(self, points: Array) -> NDArray[np.bool_]:
+        """Which points (N, D) the density is not zero at, (N,): all."""
+        return np.ones(len(points), dtype=np.bool_)
 
     def sample(self, n: int, generator: np.random.Generator) -> Array:
         """n independent draws, (n, D)."""
-        ...
-
-    def placed(self, component: NDArray[np.intp], z: Array) -> Array:
-        """Standard normal z (n, D) as draws from the given components (n,): (n, D)."""
-        ...
+        component = generator.choice(self.n_components, size=n, p=self.weights)
+        return self.placed(component, generator.standard_normal((n, self.dimension)))
 
     def mode(self) -> Array:
         """The highest point, (D,)."""
-        ...
+        return unchanged(self).mode()
 
+    @abstractmethod
+    def typical_covariance(self) -> Array:
+        """The components' covariances on average, (D, D)."""
+
+    @abstractmethod
+    def log_density(self, x: Array) -> Array:
+        """At points (N, D): (N,)."""
+
+    @abstractmethod
+    def placed(self, component: NDArray[np.intp], z: Array) -> Array:
+        """Standard normal z (n, D) as draws from the given components (n,): (n, D)."""
+
+    @abstractmethod
     def image(self, matrix: Array, offset: Array) -> NormalMixture:
         """The distribution of A x + b, with A (d, D) of full rank and b (d,)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
-class NormalMixture:
+class NormalMixture(Mixture):
     """Weights, means and Cholesky factors; the arrays must not be written to."""
 
     weights: Array
@@ -101,32 +106,19 @@ class NormalMixture:
             np.concatenate([part.factors for part in parts]),
         )
 
-    @property
-    def n_components(self) -> int:
-        """K."""
-        return self.means.shape[0]
-
-    @property
-    def dimension(self) -> int:
-        """D."""
-        return self.means.shape[1]
+    def part(self, chosen: NDArray[np.bool_]) -> NormalMixture:
+        """Some of the components, (K,), by themselves."""
+        weights = self.weights[chosen]
+        return NormalMixture(weights / weights.sum(), self.means[chosen], self.factors[chosen])
 
     @cached_property
     def covariances(self) -> Array:
         """Those of the components, (K, D, D)."""
         return self.factors @ self.factors.transpose(0, 2, 1)
 
-    @property
-    def mean(self) -> Array:
-        """E[x], (D,)."""
-        return self.weights @ self.means
-
-    @property
-    def covariance(self) -> Array:
-        """Cov[x], (D, D)."""
-        deviations = self.means - self.mean
-        between = (deviations.T * self.weights) @ deviations
-        return between + np.einsum("k,kij->ij", self.weights, self.covariances)
+    def typical_covariance(self) -> Array:
+        """The components' on average, (D, D)."""
+        return np.einsum("k,kij->ij", self.weights, self.covariances)
 
     @cached_property
     def _inverse_factors(self) -> Array:
@@ -169,11 +161,6 @@ class NormalMixture:
         blocks = (x[i : i + BLOCK] for i in range(0, len(x), BLOCK))
         parts = [log_sum_rows(self.component_log_densities(block)) for block in blocks]
         return np.concatenate(parts) if parts else np.empty(0)
-
-    def sample(self, n: int, generator: np.random.Generator) -> Array:
-        """n independent draws, (n, D)."""
-        component = generator.choice(self.n_components, size=n, p=self.weights)
-        return self.placed(component, generator.standard_normal((n, self.dimension)))
 
     def placed(self, component: NDArray[np.intp], z: Array) -> Array:
         """Standard normal z (n, D) as draws from the given components (n,): (n, D)."""
@@ -223,6 +210,15 @@ def cholesky_factors(covariances: Array) -> Array:
 def unchanged(mixture: Mixture) -> NormalMixture:
     """The same distribution as a mixture of normals of any shape."""
     return mixture.image(np.eye(mixture.dimension), np.zeros(mixture.dimension))
+
+
+def even_sample(mixture: Mixture, n: int) -> Array:
+    """A deterministic, evenly spread sample of the mixture: (n, D)."""
+    unit = scrambled_halton(n, mixture.dimension + 1)
+    component = np.searchsorted(np.cumsum(mixture.weights), unit[:, 0], side="right")
+    component = np.minimum(component, mixture.n_components - 1)
+    normals = ndtri(np.clip(unit[:, 1:], 1e-12, 1.0 - 1e-12))
+    return mixture.placed(component, normals)
 
 
 def log_sum_rows(terms: Array) -> Array:

@@ -14,12 +14,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
-from scipy.special import ndtri
 
 from sparing.numerics.arrays import Array
-from sparing.numerics.quasi_random import scrambled_halton
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.variational.normal_mixture import Mixture
+from sparing.variational.cut_mixture import CutMixture
+from sparing.variational.normal_mixture import Mixture, even_sample
 
 # Moments in the user's coordinates have no closed form once a parameter is bounded: quasi-Monte
 # Carlo with this many points, the same ones always, so that they are properties of the posterior.
@@ -94,13 +93,18 @@ class Posterior:
         """
         return np.exp(self.log_density(x))
 
+    @property
+    def _even_draws(self) -> Array:
+        draws = even_sample(self.mixture, MOMENT_SAMPLES)
+        return self.transform.to_user(draws[self.mixture.contains(draws)])
+
     @cached_property
     def _moments(self) -> tuple[Array, Array]:
         if self.transform.is_linear:
             linear, offset = self.transform.linear_map()
             mean = linear @ self.mixture.mean + offset
             return mean, linear @ self.mixture.covariance @ linear.T
-        draws = self.transform.to_user(_quasi_random_sample(self.mixture, MOMENT_SAMPLES))
+        draws = self._even_draws
         # A scale parameter that is hardly known has moments beyond what a float can hold.
         with np.errstate(over="ignore", invalid="ignore"):
             return draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
@@ -145,8 +149,7 @@ class Posterior:
         >>> low.round(1), high.round(1)
         (array([ 0.6, -0.9]), array([ 1.8, -0.1]))
         """
-        draws = self.transform.to_user(_quasi_random_sample(self.mixture, MOMENT_SAMPLES))
-        return np.quantile(draws, np.atleast_1d(probabilities), axis=0)
+        return np.quantile(self._even_draws, np.atleast_1d(probabilities), axis=0)
 
     def marginal_density(self, parameter: int | str, points: ArrayLike) -> Array:
         """Density of one parameter by itself at the given values: (m,).
@@ -161,9 +164,9 @@ class Posterior:
         index = self.names.index(parameter) if isinstance(parameter, str) else int(parameter)
         values = np.atleast_1d(np.asarray(points, dtype=np.float64))
         matrix, offset = self.transform.standardised_map()
-        marginal = self.mixture.image(matrix[[index]], offset[[index]])
         s, log_slope, inside = self._standardised(index, values)
-        return np.where(inside, np.exp(marginal.log_density(s[:, None]) + log_slope), 0.0)
+        log_density = self._log_marginal(matrix[[index]], offset[[index]], s[:, None])
+        return np.where(inside, np.exp(log_density + log_slope), 0.0)
 
     def pair_density(self, i: int, j: int, x_i: Array, x_j: Array) -> Array:
         """Joint density of two parameters on a grid, (len(x_j), len(x_i)).
@@ -175,12 +178,18 @@ class Posterior:
         True
         """
         matrix, offset = self.transform.standardised_map()
-        pair = self.mixture.image(matrix[[i, j]], offset[[i, j]])
         s_i, log_slope_i, _ = self._standardised(i, x_i)
         s_j, log_slope_j, _ = self._standardised(j, x_j)
         s = np.stack(np.meshgrid(s_i, s_j), axis=-1).reshape(-1, 2)
-        log_density = pair.log_density(s).reshape(len(x_j), len(x_i))
-        return np.exp(log_density + log_slope_i + log_slope_j[:, None])
+        log_density = self._log_marginal(matrix[[i, j]], offset[[i, j]], s)
+        return np.exp(log_density.reshape(len(x_j), len(x_i)) + log_slope_i + log_slope_j[:, None])
+
+    def _log_marginal(self, matrix: Array, offset: Array, s: Array) -> Array:
+        """Log density of A u + b at values s (m, d): (m,)."""
+        log_density = self.mixture.image(matrix, offset).log_density(s)
+        if isinstance(self.mixture, CutMixture):
+            log_density += self.mixture.log_acceptance(matrix, offset, s)
+        return log_density
 
     def _standardised(self, index: int, x: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """s_i, log ds_i/dx_i, and whether it is within the bounds, of one parameter: (m,) each."""
@@ -197,12 +206,3 @@ class Posterior:
             for name, mean, sd in zip(self.names, self.mean, self.sd, strict=True)
         ]
         return "\n".join([f"Posterior ({self.mixture.n_components} components)", *lines])
-
-
-def _quasi_random_sample(mixture: Mixture, n: int) -> Array:
-    """A deterministic, evenly spread sample of the mixture: (n, D)."""
-    unit = scrambled_halton(n, mixture.dimension + 1)
-    component = np.searchsorted(np.cumsum(mixture.weights), unit[:, 0], side="right")
-    component = np.minimum(component, mixture.n_components - 1)
-    normals = ndtri(np.clip(unit[:, 1:], 1e-12, 1.0 - 1e-12))
-    return mixture.placed(component, normals)

@@ -18,6 +18,7 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
+from sparing.variational.cut_mixture import cut
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.variational.whitening import carry_over
 from sparing.vbmc.assessment import (
@@ -31,7 +32,7 @@ from sparing.vbmc.assessment import (
 )
 from sparing.vbmc.fitting import fit_posterior
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Phase, Solution, State
+from sparing.vbmc.state import Agenda, Phase, Solution, State
 from sparing.vbmc.training import train_surrogate
 
 # Times a phase of the work; whoever owns the clock gives one.
@@ -74,12 +75,13 @@ class Algorithm:
             rules = warm_up.pending_rules if pending else warm_up.rules
         rule = rules[identifier % len(rules)]
         mixture: Mixture = state.mixture
-        if not searching:
+        support = None if state.trained is None else state.trained.support
+        if not searching or support is not None:  # q knows of no edge
             mixture = state.history[-1].posterior.mixture
             # q may have followed the surrogate to where nothing is believed.
-            # q may have followed the surrogate to where nothing is believed.
             if getattr(rule, "reaches_out", False):
-                mixture = NormalMixture.union([unchanged(mixture), unchanged(state.mixture)])
+                union = NormalMixture.union([unchanged(mixture), unchanged(state.mixture)])
+                mixture = cut(union, support)
         u = rule.choose(surrogate, mixture, self.streams.generator("acquisition", identifier))
         x = state.transform.to_user(within_reach(u[None, :], state.transform))[0]
         return Proposal(identifier, x, rule.name)
@@ -90,10 +92,14 @@ class Algorithm:
         evaluations: Sequence[Evaluation],
         n_evaluations: int,
         stopwatch: Stopwatch,
+        *,
+        awaited: Agenda | None = None,
     ) -> State:
         """Lines 16 to 23: train, fit, try other coordinates, judge.
 
         ``evaluations`` are those a surrogate learns from, of ``n_evaluations`` in all.
+        ``awaited``: what a look elsewhere asked for is not known yet, and these of its points have
+        not been proposed either; None: it is.
         """
         settings, streams = self.settings, self.streams
         with stopwatch("surrogate"):
@@ -113,7 +119,7 @@ class Algorithm:
             row = judged(state, solution, estimate, n_evaluations, self.names, settings, streams)
         with stopwatch("look elsewhere"):
             row, plan = looked_elsewhere(
-                state, solution, estimate, row, evaluations, settings, streams
+                state, solution, estimate, row, evaluations, settings, streams, awaited=awaited
             )
         return complete_iteration(
             state, solution, row, plan, evaluations, settings, whitening_tried=tried

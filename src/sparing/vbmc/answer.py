@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.normal_mixture import Mixture
+from sparing.variational.normal_mixture import Mixture, unchanged
 from sparing.vbmc.evidence import Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LookElsewhere, Trusting, believed_part
 from sparing.vbmc.held_out import TrackRecord
@@ -46,6 +46,15 @@ class BestBound:
         return len(elcbo) - n_recent + int(np.argmax(window))
 
 
+@dataclass(frozen=True, eq=False)
+class ThoroughAnswer:
+    """The evidence and the posterior, and how much more of it nobody has seen, as an sd."""
+
+    evidence: Evidence
+    mixture: Mixture
+    doubt: float
+
+
 @dataclass(frozen=True)
 class ThoroughSample:
     """The posterior of the last surrogate, sampled from everywhere with many more draws."""
@@ -53,6 +62,7 @@ class ThoroughSample:
     n_first: int = 2**13
     n_draws: int = 2**15
     n_components: int = 60
+    monte_carlo_share: float = 0.25
 
     def answer(
         self,
@@ -62,7 +72,7 @@ class ThoroughSample:
         evidence: SurrogatePosterior | LowerBound,
         exploration: LookElsewhere | Trusting,
         generator: np.random.Generator,
-    ) -> tuple[Evidence, Mixture] | None:
+    ) -> ThoroughAnswer | None:
         """The posterior and the evidence; mixture is q."""
         if not isinstance(evidence, SurrogatePosterior):
             return None
@@ -71,9 +81,18 @@ class ThoroughSample:
         elsewhere = believed_part(known, particles, generator) if len(particles) else None
         proposals = [known.posterior] + ([] if elsewhere is None else [elsewhere])
         thorough = replace(
-            evidence, n_first=self.n_first, n_draws=self.n_draws, n_components=self.n_components
+            evidence,
+            n_first=self.n_first,
+            n_draws=self.n_draws,
+            n_components=self.n_components,
+            monte_carlo_share=self.monte_carlo_share,
         )
-        return thorough.sampled(mixture, known.surrogate, record, generator, proposals)
+        found, posterior = thorough.sampled(
+            mixture, known.surrogate, record, generator, proposals, known.support
+        )
+        final = replace(known, posterior=unchanged(posterior))
+        doubt = exploration.doubt(final, particles, generator)
+        return ThoroughAnswer(found, posterior, doubt)
 
 
 @dataclass(frozen=True)
@@ -88,6 +107,6 @@ class LastFit:
         evidence: SurrogatePosterior | LowerBound,
         exploration: LookElsewhere | Trusting,
         generator: np.random.Generator,
-    ) -> tuple[Evidence, Mixture] | None:
+    ) -> ThoroughAnswer | None:
         """None: there is nothing more."""
         return None

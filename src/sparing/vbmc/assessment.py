@@ -15,24 +15,30 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.support import learnt_support
 from sparing.surrogate.training_data import (
     joining_values,
     known_noise_variance,
     trimmed_indices,
     working_values,
 )
+from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.divergence import gaussianised_symmetric_kl
+from sparing.variational.elbo import Elbo, sampled_elbo
+from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import change_of_coordinates
 from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.exploration import FILL
+from sparing.vbmc.exploration import EDGE, FILL, TEST
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals
-from sparing.vbmc.hidden_modes import Known
+from sparing.vbmc.hidden_modes import Known, n_far_modes
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Iteration, Phase, Solution, State, TrainedSurrogate
 from sparing.vbmc.stopping import Reliability, is_stable
 from sparing.vbmc.training import sampling_brings_little
+
+SURPRISE = 2.0  # standard deviations by which a value in the tails may exceed what was predicted
 
 
 def complete_iteration(
@@ -83,23 +89,32 @@ def looked_elsewhere(
     evaluations: Sequence[Evaluation],
     settings: Settings,
     streams: RandomStreams,
+    awaited: Agenda | None = None,
 ) -> tuple[Iteration, Plan]:
     """The row with what a look elsewhere made of it, and what comes next.
 
-    Nobody looks before the solution would do.
+    Nobody looks before the solution would do, nor before what the last look asked for is known.
     """
+    if awaited is not None:
+        return row, Plan(awaited, state.n_rounds)
     if not may_stop((*state.history, row), state, settings):
         return row, Plan(Agenda(), state.n_rounds)
-    if not isinstance(row.posterior.mixture, NormalMixture):  # q itself: the paper
+    if isinstance(row.posterior.mixture, GaussianMixture):  # q itself: the paper
         return replace(row, stable=True), Plan(Agenda(), state.n_rounds)
     generator = streams.generator("look elsewhere", state.iteration)
     known = what_is_known(solution.trained, row, evaluations)
-    look = settings.exploration.look(known, row.evidence.inflation, state.n_rounds, generator)
+    surprising = SURPRISE * math.sqrt(row.evidence.inflation)
+    tested = state.agenda.rule == TEST and bool(np.all(estimate.residuals < surprising))
+    look = settings.exploration.look(
+        known, row.evidence.inflation, state.n_rounds, generator, tested=tested
+    )
     names, n_rounds = row.posterior.names, state.n_rounds
     if look.found is not None:
         estimate = estimated(state, solution, estimate.residuals, [look.found], settings, streams)
+        before, n_modes = row.posterior.mixture, n_far_modes(unchanged(estimate.mixture))
         row = judged(state, solution, estimate, row.n_evaluations, names, settings, streams)
-        n_rounds = 0
+        if n_modes > n_far_modes(unchanged(before)):
+            n_rounds = 0
     elif look.rule == FILL:
         n_rounds += 1
     x = solution.transform.to_user(within_reach(look.points, solution.transform))
@@ -112,15 +127,36 @@ def what_is_known(
     """What a look elsewhere starts from."""
     usable = [entry for entry in evaluations if entry.usable]
     inputs, values = working_values(usable, trained.transform)
+    posterior, log_evidence = row.posterior.mixture, row.log_evidence
+    if isinstance(posterior, CutMixture):  # of the mixture before the cut, beyond the edge as well
+        log_evidence -= math.log(posterior.mass)
     return Known(
         transform=trained.transform,
         surrogate=trained.surrogate,
-        posterior=unchanged(row.posterior.mixture),
-        log_evidence=row.log_evidence,
+        posterior=unchanged(posterior),
+        log_evidence=log_evidence,
         inputs=inputs,
         values=values,
         rules=tuple(entry.rule for entry in usable),
+        other_rules=tuple(entry.rule for entry in evaluations if not entry.usable),
+        support=trained.support,
+        edge_is_proven=edge_is_proven(evaluations, trained.transform),
     )
+
+
+def edge_is_proven(evaluations: Sequence[Evaluation], transform: ParameterTransform) -> bool:
+    """Whether the last D + 2 points at the edge lie where they should by all other points.
+
+    A simple edge that separates a few points may still be the wrong one.
+    """
+    tests = [entry for entry in evaluations if entry.rule == EDGE][-transform.dimension - 2 :]
+    others = [entry for entry in evaluations if entry not in tests]
+    support = learnt_support(others, transform)
+    if support is None or len(tests) < transform.dimension + 2:
+        return False
+    margin = support.margin(transform.to_working(np.array([entry.x for entry in tests])))
+    inside = np.array([entry.usable for entry in tests])
+    return not np.any((np.abs(margin) >= 1.0) & ((margin > 0.0) != inside))
 
 
 def within_reach(u: Array, transform: ParameterTransform) -> Array:
@@ -139,6 +175,19 @@ def _earlier_posterior(state: State, transform: ParameterTransform) -> list[Norm
         return []
     old = state.history[-1].posterior
     return [old.mixture.image(*change_of_coordinates(old.transform, transform))]
+
+
+def _within(solution: Solution) -> list[NormalMixture]:
+    """The best points, where there is an edge: q knows of none, and may lie beyond it."""
+    if solution.trained.support is None:
+        return []
+    training = solution.surrogate.training
+    best = np.argsort(-training.values)[: 2 * training.dimension + 2]
+    points = training.inputs[best]
+    spread = np.atleast_2d(np.cov(points, rowvar=False))
+    spread = spread + 1e-9 * np.diag(solution.surrogate.length_scales**2)
+    covariances = np.broadcast_to(spread, (len(points), *spread.shape))
+    return [NormalMixture.of_covariances(np.ones(len(points)), points, covariances)]
 
 
 def next_phase(phase: Phase, *, arrived: bool) -> Phase:
@@ -174,7 +223,8 @@ def estimated(
         track_record(state.history, len(residuals), squares),
         streams.generator("evidence", state.iteration),
         searching=state.searching,
-        proposals=[*found, *_earlier_posterior(state, solution.transform)],
+        proposals=[*found, *_earlier_posterior(state, solution.transform), *_within(solution)],
+        support=solution.trained.support,
     )
     return Estimate(evidence, mixture, residuals)
 
@@ -190,6 +240,8 @@ def judged(
 ) -> Iteration:
     """The row of the history for a new solution; whether it is stable is not known yet."""
     surrogate, elbo, evidence = solution.surrogate, solution.elbo, estimate.evidence
+    if isinstance(estimate.mixture, CutMixture):  # q knows of no edge, and its bound is none
+        elbo = sampled_elbo(estimate.mixture, surrogate)
     posterior = Posterior(estimate.mixture, solution.transform, names)
     posterior_error = math.nan
     if not state.searching:
@@ -217,7 +269,7 @@ def judged(
         posterior_error=posterior_error,
         noise_sd=math.sqrt(surrogate.noise_variance + surrogate.training.typical_noise_variance),
         jitter=float(np.max(surrogate.jitter)),
-        features=features(state, solution, posterior, evidence, settings),
+        features=features(state, elbo, posterior, evidence, settings),
         warm_up=state.searching,
         stable=False,
         whitened=solution.transform.number != state.transform.number,
@@ -272,7 +324,7 @@ def held_out_residuals(
     surrogate = state.trained.surrogate
     n_seen = state.history[-1].n_evaluations
     new = [entry for entry in evaluations if entry.usable and entry.index >= n_seen]
-    names = {rule.name for rule in settings.rules if rule.held_out}
+    names = {rule.name for rule in settings.rules if rule.held_out} | {TEST}
     draws = [entry for entry in new if entry.rule in names]
     # Journals of the first release name no rule: they go on with its guess, whose turn it was.
     if not (state.searching or settings.warm_up.must_climb(surrogate)):
@@ -300,7 +352,7 @@ def track_record(history: Sequence[Iteration], n_new: int = 0, squares: float = 
 
 def features(
     state: State,
-    solution: Solution,
+    elbo: Elbo,
     posterior: Posterior,
     evidence: Evidence,
     settings: Settings,
@@ -321,7 +373,7 @@ def features(
         linear @ old.mixture.mean + offset,
         linear @ old.mixture.covariance @ linear.T,
     )
-    gain = solution.elbo.value - before.elbo
+    gain = elbo.value - before.elbo
     return Reliability.of(gain, evidence.sd, kl, posterior.dimension, settings.stopping)
 
 

@@ -28,9 +28,10 @@ from sparing.problem.problem import Problem
 from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.training_data import joining_values
 from sparing.vbmc.algorithm import Algorithm
+from sparing.vbmc.exploration import LOOKING
 from sparing.vbmc.final import FinalSolution, final_solution
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import IterationInfo, Phase, State, initial_state
+from sparing.vbmc.state import Agenda, IterationInfo, Phase, State, initial_state
 from sparing.vbmc.stopping import StopReason
 
 Timings = defaultdict[str, float]  # seconds the library spent, by phase
@@ -210,10 +211,19 @@ class Engine:
         """One iteration of Algorithm 1 after its evaluations."""
         compilation.compile_all()  # once per process, and not on anybody's clock
         informative, n_evaluations = self.log.informative(), len(self.log)
-        self.state = self._algorithm.iterate(self.state, informative, n_evaluations, self._timed)
+        self.state = self._algorithm.iterate(
+            self.state, informative, n_evaluations, self._timed, awaited=self._awaited()
+        )
         self._refresh_surrogate()
         self.timings.append(self._clock)
         self._clock = Timings(float)
+
+    def _awaited(self) -> Agenda | None:
+        """What is left of the agenda while points of a look elsewhere are not known yet."""
+        rest = self.state.agenda.points[self._n_asked :]
+        if len(rest) or any(proposal.rule in LOOKING for proposal in self.pending.values()):
+            return replace(self.state.agenda, points=rest)
+        return None
 
     def _refresh_surrogate(self) -> None:
         """The surrogate new points are chosen with: the last one, wary of what failed."""

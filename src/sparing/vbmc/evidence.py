@@ -16,12 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparing.surrogate.interface import Surrogate
+from sparing.surrogate.support import Support
+from sparing.variational.cut_mixture import cut
 from sparing.variational.elbo import Elbo
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.vbmc.held_out import Calibration, HeldOutCalibration, TrackRecord
 from sparing.vbmc.importance import LARGEST_PARETO_K
 from sparing.vbmc.surrogate_posterior import (
+    DOUBTED_SHARE,
     Density,
     HeavyTailed,
     WeightedSample,
@@ -29,10 +32,11 @@ from sparing.vbmc.surrogate_posterior import (
     weighted_sample,
 )
 
+SUFFICIENT_SHARE = 0.3  # of the draws, as effective ones
 N_AVERAGED = 256  # posterior draws over which the surrogate's error is averaged
-# How much of what the surrogate does not exclude counts as a standard deviation: it is there or it
-# is not, and mostly it is not.
-DOUBTED_SHARE = 0.25
+# The edge may be anywhere between what is known to be inside and outside: the sd of a uniform
+# distribution over the mass there.
+EDGE_SHARE = 1.0 / math.sqrt(12.0)
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,26 @@ class Evidence:
 class SurrogatePosterior:
     """The evidence and the posterior of the surrogate, by sampling that adapts to it."""
 
-    n_first: int = 2**11  # draws from q and the posterior before
-    n_draws: int = 2**12  # draws from what was fitted to them
+    n_first: int = 2**12  # draws from q and the posterior before
+    n_draws: int = 2**12  # draws from what was fitted to them, where that is worth it
     n_components: int = 30
-    max_rounds: int = 3  # until the weights have no heavy tail
+    max_rounds: int = 3  # until the weights have no heavy tail...
+    monte_carlo_share: float = math.inf  # ...and their error is this small, to the surrogate's
     n_draws_in_warm_up: int = 2**8  # nothing but the display looks at the evidence then
     calibration: HeldOutCalibration = HeldOutCalibration()
+
+    def suffices(
+        self, sample: WeightedSample, surrogate: Surrogate, generator: np.random.Generator
+    ) -> bool:
+        """Whether the proposal was good enough."""
+        if sample.pareto_k > LARGEST_PARETO_K:
+            return False
+        if sample.effective_size <= SUFFICIENT_SHARE * self.n_draws:
+            return False
+        if math.isinf(self.monte_carlo_share):
+            return True
+        own = average_sd(surrogate, sample.equally_weighted(N_AVERAGED, generator))
+        return sample.monte_carlo_sd <= self.monte_carlo_share * own
 
     def estimate(
         self,
@@ -74,13 +92,14 @@ class SurrogatePosterior:
         *,
         searching: bool = False,
         proposals: Sequence[NormalMixture] = (),
+        support: Support | None = None,
     ) -> tuple[Evidence, Mixture]:
         """The log evidence, and the posterior as a mixture of normals of any shape.
 
         During the warm-up q as it is, and a few draws.
         """
         if not searching:
-            return self.sampled(mixture, surrogate, record, generator, proposals)
+            return self.sampled(mixture, surrogate, record, generator, proposals, support)
         calibration = self.calibration.calibration(record)
         proposal, density = HeavyTailed(unchanged(mixture)), Density(surrogate)
         sample = weighted_sample(density, proposal, self.n_draws_in_warm_up, generator)
@@ -93,18 +112,19 @@ class SurrogatePosterior:
         record: TrackRecord,
         generator: np.random.Generator,
         proposals: Sequence[NormalMixture],
-    ) -> tuple[Evidence, NormalMixture]:
+        support: Support | None,
+    ) -> tuple[Evidence, Mixture]:
         """The same; q and the other proposals together are where the first draws come from."""
         calibration = self.calibration.calibration(record)
-        density = Density(surrogate, calibration.error_inflation)
+        density = Density(surrogate, calibration.error_inflation, support)
         proposal = HeavyTailed(NormalMixture.union([unchanged(mixture), *proposals]))
         sample = weighted_sample(density, proposal, self.n_first, generator)
         for _ in range(self.max_rounds):
+            if self.suffices(sample, surrogate, generator):
+                break
             proposal = HeavyTailed(sample.mixture(self.n_components, generator))
             sample = weighted_sample(density, proposal, self.n_draws, generator)
-            if sample.pareto_k <= LARGEST_PARETO_K:
-                break
-        found = sample.mixture(self.n_components, generator)
+        found = cut(sample.mixture(self.n_components, generator), support)
         return evidence_of(sample, surrogate, calibration, generator), found
 
 
@@ -122,6 +142,7 @@ class LowerBound:
         *,
         searching: bool = False,
         proposals: Sequence[NormalMixture] = (),
+        support: Support | None = None,
     ) -> tuple[Evidence, Mixture]:
         """The ELBO with its standard deviation."""
         evidence = Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)
@@ -136,15 +157,16 @@ def evidence_of(
 ) -> Evidence:
     """The evidence of a sample.
 
-    Its error has four parts: the surrogate's own, inflated by what held-out draws show, what the
-    surrogate does not exclude, how much the estimate still moves from one iteration to the next,
-    and the Monte Carlo error.
+    Its error has five parts: the surrogate's own, inflated by what held-out draws show, what the
+    surrogate does not exclude, where the edge of the support is, how much the estimate still moves
+    from one iteration to the next, and the Monte Carlo error.
     """
     surrogate_sd = average_sd(surrogate, sample.equally_weighted(N_AVERAGED, generator))
     estimates = [*calibration.recent, sample.log_evidence]
     parts = (
         surrogate_sd * math.sqrt(calibration.error_inflation),
         DOUBTED_SHARE * sample.curvature,
+        EDGE_SHARE * sample.at_edge,
         float(np.std(estimates, ddof=min(1, len(calibration.recent)))),
         sample.monte_carlo_sd,
     )

@@ -9,23 +9,40 @@ that do not lead to the posterior; then where nothing was evaluated (docs/decisi
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
+from sparing.acquisition.rules import moment_weight
 from sparing.numerics.arrays import Array
 from sparing.numerics.tempered_sampling import tempered_sample
 from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import NormalMixture
-from sparing.vbmc.hidden_modes import Known, box_points, hiding_places, other_hills
-from sparing.vbmc.surrogate_posterior import BELIEVED_VARIANCE, N_EM_STEPS, Density
+from sparing.vbmc.hidden_modes import (
+    CLIMB,
+    Known,
+    box_points,
+    hiding_places,
+    n_far_modes,
+    other_hills,
+)
+from sparing.vbmc.surrogate_posterior import (
+    BELIEVED_VARIANCE,
+    DOUBTED_SHARE,
+    N_EM_STEPS,
+    Density,
+)
 
 # What is recorded with the points that a look asks for.
 PROBE = "probe of unseen mass"
-CLIMB = "climb of another hill"
 FILL = "look where nothing was seen"
-LOOKING = (PROBE, CLIMB, FILL)
+TEST = "test of the tails"
+EDGE = "probe of an edge"
+LOOKING = (PROBE, CLIMB, FILL, TEST, EDGE)
 
+MISFIT = 1.0  # nats by which the mixture may be wrong in the posterior's tails
+MIRAGE = 30.0  # nats below the tails: what is so deep was no test of them
 LEFT_OUT = 0.005  # of the posterior's own draws count as outside it
 N_COMPONENTS = 20
 DRAWS_PER_COMPONENT = 5  # and dimension, at least
@@ -56,21 +73,34 @@ class LookElsewhere:
 
     n_particles: int = 3000
     widening: float = 1.5  # of the plausible box from which half of the particles start
-    largest_outside: float = 0.05  # what is less changes the log evidence by less
+    largest_outside: float = 0.1  # less than that is left to the reported error
     n_probes: int = 3
-    climbing_share: float = 0.25  # of all evaluations: hills may turn out to be none
-    n_rounds: int = 2  # of looks where nothing was seen, each of 2 D + 2 points...
+    testing_share: float = 0.25  # of all evaluations: some tails never end
+    climbing_share: float = 0.1  # of all evaluations: hills may turn out to be none
+    looking_share: float = 0.5  # of all evaluations, where there is more than one mode...
+    n_rounds: int = 2  # ...else of looks where nothing was seen, each of 2 D + 2 points...
     largest_round: int = 10  # ...and at most so many: high-dimensional boxes cannot be filled
     largest_hidden: float = 0.02
+    largest_at_edge: float = 0.005  # of the posterior: draws of which nobody knows the side
+    edge_share: float = 0.4  # of all evaluations: some edges are never known
 
     def look(
-        self, known: Known, inflation: float, n_rounds: int, generator: np.random.Generator
+        self,
+        known: Known,
+        inflation: float,
+        n_rounds: int,
+        generator: np.random.Generator,
+        *,
+        tested: bool = False,
     ) -> Look:
-        """One look; ``n_rounds`` that found nothing came before, and V is inflated."""
+        """One look; ``n_rounds`` that found nothing came before, and V is inflated.
+
+        ``tested`` says that the tails have just been tested, and no value was a surprise.
+        """
         posterior = known.posterior
+        density = Density(known.surrogate, inflation, known.support)
         particles = self.particles(known, inflation, generator)
-        own = posterior.log_density(posterior.sample(self.n_particles, generator))
-        threshold = float(np.quantile(own, LEFT_OUT))
+        threshold = self.threshold(known, generator)
         beyond = posterior.log_density(particles) < threshold
         outside = float(beyond.mean())
         if outside > self.largest_outside:
@@ -78,19 +108,59 @@ class LookElsewhere:
             scales = known.surrogate.length_scales
             points = spread_out(particles[beyond], self.n_probes, scales, generator)
             return Look(outside, np.nan, points, PROBE, found)
-        if known.rules.count(CLIMB) <= self.climbing_share * len(known.rules):
+        points = self.edge_points(known, generator)
+        if len(points) and known.share(EDGE) < self.edge_share:
+            return Look(outside, np.nan, points, EDGE, None)
+        several = n_far_modes(posterior) > 1
+        share = self.looking_share if several else self.climbing_share
+        if known.share(CLIMB) <= share:
             points = other_hills(known, threshold, self.n_probes, generator)
             if len(points):
                 return Look(outside, np.nan, points, CLIMB, None)
         n_points = min(2 * known.dimension + 2, self.largest_round)
         hidden, points = hiding_places(known, n_points, generator)
-        if hidden <= self.largest_hidden or n_rounds >= self.n_rounds:
-            points = points[:0]
-        return Look(outside, hidden, points, FILL, None)
+        goes_on = several and known.share(*LOOKING) < self.looking_share
+        if hidden > self.largest_hidden and (n_rounds < self.n_rounds or goes_on):
+            return Look(outside, hidden, points, FILL, None)
+        points, rule = points[:0], FILL
+        is_over = tested and is_end(known, threshold)
+        if not is_over and known.share(TEST) < self.testing_share:
+            weight = moment_weight(posterior)
+            bold = tempered_sample(
+                lambda u: density.bold(u) + np.log(weight(u)), density.hopeful, particles, generator
+            )
+            beyond = posterior.log_density(bold) < threshold
+            if beyond.any():
+                places = np.unique(bold[beyond], axis=0)
+                n_tests = min(self.n_probes, len(places))
+                points = generator.choice(places, n_tests, replace=False)
+                rule = TEST
+        return Look(outside, hidden, points, rule, None)
+
+    def doubt(self, known: Known, particles: Array, generator: np.random.Generator) -> float:
+        """What nobody has seen may add to the log evidence, as a standard deviation.
+
+        Of the particles those outside the posterior, which are there or are not; and of modes in
+        what is hidden, where several are known: another one like them is there as likely as
+        anywhere. Where one mode is known, looks that found nothing speak against others.
+        """
+        beyond = known.posterior.log_density(particles) < self.threshold(known, generator)
+        outside = min(max(0.0, float(beyond.mean()) - LEFT_OUT), 1.0 - LEFT_OUT)
+        unseen = -DOUBTED_SHARE * float(np.log1p(-outside))
+        if (n_modes := n_far_modes(known.posterior)) > 1:
+            hidden, _ = hiding_places(known, 0, generator)
+            unseen = float(np.hypot(unseen, hidden * np.log1p(1.0 / n_modes)))
+        return unseen
+
+    def threshold(self, known: Known, generator: np.random.Generator) -> float:
+        """The log density below which a point counts as outside the posterior."""
+        own = known.posterior.log_density(known.posterior.sample(self.n_particles, generator))
+        return float(np.quantile(own, LEFT_OUT))
 
     def particles(self, known: Known, inflation: float, generator: np.random.Generator) -> Array:
         """Draws from what the surrogate does not exclude, wherever that is: (N, D)."""
-        density, posterior = Density(known.surrogate, inflation), known.posterior
+        density = Density(known.surrogate, inflation, known.support)
+        posterior = known.posterior
         n_box = self.n_particles // 2
         box = box_points(known.transform, self.widening, generator.random((n_box, known.dimension)))
         start = np.vstack([box, posterior.sample(self.n_particles - n_box, generator)])
@@ -104,20 +174,61 @@ class LookElsewhere:
 
         return tempered_sample(density.hopeful, log_start, start, generator)
 
+    def edge_points(self, known: Known, generator: np.random.Generator) -> Array:
+        """Points at the edge of the support, (k, D), as long as it is not known well enough."""
+        support = known.support
+        none = np.empty((0, known.dimension))
+        if support is None:
+            return none
+        draws = known.posterior.sample(self.n_particles, generator)
+        margin = support.margin(draws)
+        largest = self.largest_at_edge * (margin > 0.0).sum()
+        n_unknown = int((np.abs(margin) < 1.0).sum())
+        if n_unknown <= largest and (known.edge_is_proven or (margin < 1.0).sum() <= largest):
+            return none
+        n_probes = max(self.n_probes, known.dimension // 2 + 1)
+        nearest = np.argsort(np.abs(margin))[: max(n_unknown // 3, 10 * n_probes)]
+        candidates = draws[nearest]
+        return candidates[
+            furthest_first(support.standardised(candidates), n_probes, support.vectors)
+        ]
+
 
 @dataclass(frozen=True)
 class Trusting:
     """What is stable is believed (the paper)."""
 
     def look(
-        self, known: Known, inflation: float, n_rounds: int, generator: np.random.Generator
+        self,
+        known: Known,
+        inflation: float,
+        n_rounds: int,
+        generator: np.random.Generator,
+        *,
+        tested: bool = False,
     ) -> Look:
         """Nothing is sought."""
         return Look(np.nan, np.nan, np.empty((0, known.dimension)), "", None)
 
+    def doubt(self, known: Known, particles: Array, generator: np.random.Generator) -> float:
+        """None."""
+        return 0.0
+
     def particles(self, known: Known, inflation: float, generator: np.random.Generator) -> Array:
         """None."""
         return np.empty((0, known.dimension))
+
+
+def is_end(known: Known, threshold: float) -> bool:
+    """Whether the posterior ends where it was tested last.
+
+    Not where the values belong to it still, nor where most were mirages of the surrogate.
+    """
+    tests = list(itertools.takewhile(lambda rule: rule == TEST, reversed(known.rules)))
+    excess = known.values[len(known.values) - len(tests) :] - known.log_evidence - threshold
+    if not len(excess):  # all were outside the support
+        return True
+    return bool(excess.max() < MISFIT and np.median(excess) > -MIRAGE)
 
 
 def believed_part(
@@ -139,9 +250,15 @@ def spread_out(
 ) -> Array:
     """A few of the points, (k, D): one at random, then always the one furthest from the others."""
     z = points / scales
-    chosen = [int(generator.integers(len(points)))]
-    distance = ((z - z[chosen[0]]) ** 2).sum(axis=1)
-    while len(chosen) < min(n_chosen, len(points)):
+    first = int(generator.integers(len(points)))
+    return points[[first, *furthest_first(z, n_chosen - 1, z[[first]])]]
+
+
+def furthest_first(points: Array, n_chosen: int, others: Array) -> list[int]:
+    """Which of the points (m, D): always the one furthest from the others and those before."""
+    chosen: list[int] = []
+    distance = np.min([((points - other) ** 2).sum(axis=1) for other in others], axis=0)
+    while len(chosen) < n_chosen and distance.max(initial=0.0) > 0.0:
         chosen.append(int(np.argmax(distance)))
-        distance = np.minimum(distance, ((z - z[chosen[-1]]) ** 2).sum(axis=1))
-    return points[chosen]
+        distance = np.minimum(distance, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+    return chosen

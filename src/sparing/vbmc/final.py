@@ -5,8 +5,9 @@ q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (E
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.warning_text import WarningText, WarningTopic
-from sparing.variational.normal_mixture import Mixture
 from sparing.variational.posterior import Posterior
+from sparing.vbmc.answer import ThoroughAnswer
 from sparing.vbmc.assessment import track_record, what_is_known
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.importance import LARGEST_PARETO_K
@@ -26,8 +27,8 @@ from sparing.vbmc.stopping import StopReason
 # A posterior whose bulk reaches this many plausible boxes is worth a word.
 FAR_OUTSIDE = 10.0
 BETA_LCB_UNSTABLE = 5.0  # choosing what to return without stability, Section 3.7
-# Without stability the last surrogate may be a bad one: it is preferred to an earlier solution
-# unless its error is larger by more than this factor.
+# The last surrogate may be a bad one, or have made up something far away: what is sampled from it
+# is preferred to the chosen solution unless its error is larger by more than this factor.
 WORTHWHILE = 2.0
 
 
@@ -56,9 +57,11 @@ def final_solution(
     chosen = state.history[index]
     posterior, evidence = chosen.posterior, chosen.evidence
     thorough = thorough_answer(state, evaluations, settings, streams)
-    if thorough is not None and (converged or thorough[0].sd <= WORTHWHILE * evidence.sd):
-        evidence, mixture = thorough
-        posterior = Posterior(mixture, state.transform, posterior.names)
+    if thorough is not None:
+        if thorough.evidence.sd <= WORTHWHILE * evidence.sd:
+            evidence = thorough.evidence
+            posterior = Posterior(thorough.mixture, state.transform, posterior.names)
+        evidence = replace(evidence, sd=math.hypot(evidence.sd, thorough.doubt))
     return FinalSolution(posterior, chosen.elbo, chosen.elbo_sd, evidence)
 
 
@@ -67,7 +70,7 @@ def thorough_answer(
     evaluations: Sequence[Evaluation],
     settings: Settings,
     streams: RandomStreams,
-) -> tuple[Evidence, Mixture] | None:
+) -> ThoroughAnswer | None:
     """The posterior and the evidence of the last surrogate; None before there is one to sample."""
     if state.trained is None or state.searching:
         return None

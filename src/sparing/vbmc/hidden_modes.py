@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
+from sparing.surrogate.support import Contains, Support, everywhere
 from sparing.variational.normal_mixture import NormalMixture
+
+CLIMB = "climb of another hill"  # recorded with the points that a climb asks for
 
 N_REFERENCES = 2048  # points of the plausible box in which modes are thought of
 NARROWER = 0.5  # a hidden mode's width, at least, to that of the known ones
@@ -31,14 +34,18 @@ RELEVANT_DEPTH = 4.0  # nats below the highest value: a lower mode carries no ma
 # Where V is below this share of what it would be without any data, f is believed.
 LEARNT = 0.0003
 VALLEY = 0.5  # nats: two parts with a deeper valley between them are two modes
+DEEP_VALLEY = 3.0
 N_ON_LINE = 7  # points at which a valley is looked for
 # Steps of at most one region on the way uphill, the largest region in widths of the plausible box.
 N_STEPS, LARGEST_REGION = 40, 0.15
 DEEPEST_HILL = 25.0  # nats times D: deeper points are at the foot of nothing that is near
-UNEXPLAINED = 3.0  # nats above the posterior's tail: a value that belongs to something else
-# A hill is left alone where even f + 2 sd nearby is above its best value by less than this share
-# of what is missing to the top of the posterior: then that is as high as it gets.
-PROMISING_GAIN = 0.25
+UNEXPLAINED = 15.0  # nats above the posterior's tail: a value that belongs to something else
+ONE_HILL = 3.0  # widths: points as near as this are taken to be on the same hill
+MISFIT = 0.8  # of a hill's quadratic to what it says, as a standard deviation
+LEAST_CURVATURE = 0.1
+LARGEST_STEP = 5.0  # widths
+LEAST_GAIN = 0.5  # nats
+SURE = 5.0  # standard deviations by which the surrogate excludes a gain
 N_NEARBY = 512
 
 
@@ -52,12 +59,24 @@ class Known:
     log_evidence: float
     inputs: Array
     values: Array
-    rules: tuple[str, ...] = ()  # by which the points were chosen
+    rules: tuple[str, ...]  # by which the points were chosen...
+    other_rules: tuple[str, ...] = ()  # ...and those that turned out to be outside the support
+    support: Support | None = None
+    edge_is_proven: bool = True  # whether its support has predicted the last points at its edge
 
     @property
     def dimension(self) -> int:
         """D."""
         return self.inputs.shape[1]
+
+    def share(self, *rules: str) -> float:
+        """Of all evaluations those that one of the rules has asked for."""
+        everything = (*self.rules, *self.other_rules)
+        return sum(rule in rules for rule in everything) / len(everything)
+
+    def contains(self, points: Array) -> NDArray[np.bool_]:
+        """Which points (m, D) are in the support, as far as is known: (m,)."""
+        return everywhere(points) if self.support is None else self.support.contains(points)
 
 
 def box_points(transform: ParameterTransform, widening: float, unit: Array) -> Array:
@@ -81,7 +100,7 @@ def hiding_places(
     squares = (c * c).sum(axis=1)[:, None] - 2.0 * c @ x.T + (x * x).sum(axis=1)
     bound = np.min(known.values + 0.5 * squares, axis=1)
     lowest = known.values.max() - RELEVANT_DEPTH
-    hidden = (variance > LEARNT * without_data) & (bound > lowest)
+    hidden = (variance > LEARNT * without_data) & (bound > lowest) & known.contains(references)
     share = float(hidden.mean())
     chosen: list[int] = []
     while len(chosen) < n_points and hidden.any():
@@ -96,28 +115,49 @@ def hiding_places(
 def covariance_within_modes(posterior: NormalMixture) -> Array:
     """S: the posterior's covariance within its modes, averaged over them, (D, D)."""
     total = np.zeros((posterior.dimension, posterior.dimension))
-    labels = mode_labels(posterior)
-    for mode in np.unique(labels):
-        part = labels == mode
-        weights, total_weight = posterior.weights[part], posterior.weights[part].sum()
-        own = NormalMixture(weights / total_weight, posterior.means[part], posterior.factors[part])
-        total += total_weight * own.covariance
+    for mass, mode in separate_modes(posterior):
+        total += mass * mode.covariance
     return total
 
 
-def mode_labels(posterior: NormalMixture) -> NDArray[np.intp]:
-    """Which mode each component belongs to, (K,): no deep valley on the line between two."""
-    means, n = posterior.means, posterior.n_components
+def n_far_modes(posterior: NormalMixture) -> int:
+    """How many modes there are with a valley between them that nobody overlooks."""
+    return len(np.unique(mode_labels(posterior, DEEP_VALLEY)))
+
+
+def separate_modes(
+    posterior: NormalMixture, valley: float = VALLEY
+) -> list[tuple[float, NormalMixture]]:
+    """The parts that no way without a deep valley connects, each with its mass."""
+    labels, parts = mode_labels(posterior, valley), []
+    for mode in np.unique(labels):
+        part = labels == mode
+        weights, mass = posterior.weights[part], float(posterior.weights[part].sum())
+        own = NormalMixture(weights / mass, posterior.means[part], posterior.factors[part])
+        parts.append((mass, own))
+    return parts
+
+
+def mode_labels(posterior: NormalMixture, valley: float = VALLEY) -> NDArray[np.intp]:
+    """Which mode each component belongs to, (K,).
+
+    Ways lead from one component's mean to another's, the highest first. What a way joins is one
+    mode, unless it lies deep below the tops on both its sides: a component in a valley, which is on
+    the way to either hill, does not make them one.
+    """
+    means = posterior.means
     heights = posterior.log_density(means)
-    steps = np.linspace(0.0, 1.0, N_ON_LINE + 2)[1:-1, None]
-    labels = np.arange(n)
-    for i in range(n):
-        for j in range(i):
-            if labels[i] == labels[j]:
-                continue
-            line = posterior.log_density(means[i] + steps * (means[j] - means[i]))
-            if line.min() > min(heights[i], heights[j]) - VALLEY:
-                labels[labels == labels[i]] = labels[j]
+    i, j = np.triu_indices(len(means), 1)
+    steps = np.linspace(0.0, 1.0, N_ON_LINE + 2)[1:-1, None, None]
+    line = (means[i] + steps * (means[j] - means[i])).reshape(-1, posterior.dimension)
+    lowest = posterior.log_density(line).reshape(N_ON_LINE, -1).min(axis=0)
+    lowest = np.minimum(lowest, np.minimum(heights[i], heights[j]))
+    labels, tops = np.arange(len(means)), heights.copy()
+    for way in np.argsort(-lowest):
+        a, b = labels[i[way]], labels[j[way]]
+        if a != b and min(tops[a], tops[b]) - lowest[way] < valley:
+            labels[labels == b] = a
+            tops[a] = max(tops[a], tops[b])
     return labels
 
 
@@ -127,41 +167,90 @@ def other_hills(
     """Points to evaluate on hills that are not the posterior's: (k, D), one for each.
 
     A value far above the posterior's tail belongs to another hill, unless the way uphill leads
-    home: to where p is above the threshold. The best point of such a hill is where its climb goes
-    on, until nothing near it promises much more.
+    home: to where p is above the threshold. Its climb goes on until it promises nothing more.
     """
     u, y = known.inputs, known.values
     log_p = known.posterior.log_density(u)
     tail = known.log_evidence + log_p
     high = y > y.max() - DEEPEST_HILL * known.dimension
     unexplained = np.flatnonzero((log_p < threshold) & (y > tail + UNEXPLAINED) & high)
-    chosen: list[Array] = []
     if not len(unexplained):
         return np.empty((0, known.dimension))
     unexplained = unexplained[np.argsort(-y[unexplained])]
     matrix, _ = known.transform.standardised_map()
     widths = np.linalg.norm(np.linalg.inv(matrix), axis=1)  # of the box
     region = np.minimum(known.surrogate.length_scales, LARGEST_REGION * widths)
-    ends = uphill(known.surrogate, u[unexplained], region)
+    ends = uphill(known.surrogate, u[unexplained], region, known.contains)
     away = known.posterior.log_density(ends) < threshold
+    shape = np.linalg.cholesky(known.posterior.typical_covariance())
+    z = np.linalg.solve(shape, u.T).T
+    climbed = np.array([rule == CLIMB for rule in known.rules], dtype=bool)
+    chosen: list[Array] = []
     seen: list[Array] = []
     for best in unexplained[away]:
         if len(chosen) == n_points:
             break
-        if any(np.all(np.abs(u[best] - other) < 2.0 * region) for other in seen):
+        steps = z - z[best]
+        squares = (steps * steps).sum(axis=1)
+        if any(squares[other] < ONE_HILL**2 for other in seen):
             continue
-        seen.append(u[best])
-        n_near = int(np.all(np.abs(u - u[best]) < region, axis=1).sum()) - 1
-        nearby = u[best] + region * generator.uniform(-1.0, 1.0, (N_NEARBY, known.dimension))
-        mean, variance = known.surrogate.predict(nearby)
-        hoped = mean + 2.0 * np.sqrt(variance)
-        gain, depth = hoped.max() - y[best], y.max() - y[best]
-        if gain > PROMISING_GAIN * depth and n_near <= known.dimension + 2:
-            chosen.append(nearby[int(np.argmax(hoped))])
+        seen.append(best)
+        near = squares < LARGEST_STEP**2
+        if np.sum(near[best + 1 :] & climbed[best + 1 :]) > known.dimension + 1:
+            continue  # all these led nowhere
+        candidates, promise = next_steps(steps, y - y[best], y.max() - y[best], generator)
+        points = u[best] + candidates @ shape.T
+        # The surrogate has a say, but it is too sure far from its points.
+        mean, variance = known.surrogate.predict(points)
+        at_home = known.posterior.log_density(points) > threshold
+        hoped = np.where(at_home, -np.inf, mean + SURE * np.sqrt(variance))
+        if hoped.max() < y.max() - RELEVANT_DEPTH:
+            continue
+        promise = np.where(hoped < y[best] + LEAST_GAIN, -np.inf, promise)
+        if promise.max() > LEAST_GAIN:
+            chosen.append(points[int(np.argmax(promise))])
     return np.array(chosen) if chosen else np.empty((0, known.dimension))
 
 
-def uphill(surrogate: Surrogate, points: Array, region: Array) -> Array:
+def next_steps(
+    steps: Array, gains: Array, depth: float, generator: np.random.Generator
+) -> tuple[Array, Array]:
+    """Where to climb from the best point of a hill, (m, D), and the gain that each promises, (m,).
+
+    Its values are taken for a quadratic's, gain = g^T d - k |d|^2 / 2 at a step d, which other
+    points (steps (n, D), gains (n,)) tell roughly; k is about one where modes are alike. Promised
+    is the mean and a standard deviation; -inf where even three do not lead near the top, ``depth``
+    above.
+    """
+    dimension = steps.shape[1]
+    squares = (steps * steps).sum(axis=1)
+    near = np.argsort(squares)[1 : 1 + 3 * (dimension + 1)]
+    d, half = steps[near], 0.5 * squares[near]
+    noise = 0.1 + MISFIT * half
+    design = np.column_stack([d, -half]) / noise[:, None]
+    prior_precision = np.append(np.full(dimension, 0.5 / max(depth, 1.0)), 1.0)
+    right = design.T @ (gains[near] / noise)
+    right[-1] += prior_precision[-1]  # k has the mean one
+    factor = np.linalg.cholesky(design.T @ design + np.diag(prior_precision))
+    coefficients = np.linalg.solve(factor.T, np.linalg.solve(factor, right))
+    coefficients[-1] = max(coefficients[-1], LEAST_CURVATURE)
+    directions = generator.standard_normal((N_NEARBY, dimension))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    lengths = LARGEST_STEP * generator.random((N_NEARBY, 1))
+    top = coefficients[:-1] / coefficients[-1]
+    top /= max(1.0, float(np.linalg.norm(top)) / LARGEST_STEP)
+    anywhere = lengths * directions
+    candidates = np.vstack([top, top + 0.3 * anywhere, anywhere])
+    features = np.column_stack([candidates, -0.5 * (candidates**2).sum(axis=1)])
+    sd = np.linalg.norm(np.linalg.solve(factor, features.T), axis=0)
+    mean = features @ coefficients
+    hopeless = (mean + 3.0 * sd).max() < depth - RELEVANT_DEPTH
+    return candidates, np.full(len(mean), -np.inf) if hopeless else mean + sd
+
+
+def uphill(
+    surrogate: Surrogate, points: Array, region: Array, contains: Contains = everywhere
+) -> Array:
     """Where following f uphill leads from points (m, D), in steps of at most a region: (m, D)."""
     x, step = points, np.full(len(points), 0.5)
     f = surrogate.expansion.values(x).mean(axis=0)
@@ -171,7 +260,7 @@ def uphill(surrogate: Surrogate, points: Array, region: Array) -> Array:
         direction = direction / np.maximum(length, np.finfo(float).tiny)[:, None]
         moved = x + step[:, None] * region * direction
         higher = surrogate.expansion.values(moved).mean(axis=0)
-        better = higher > f
+        better = (higher > f) & contains(moved)
         x, f = np.where(better[:, None], moved, x), np.where(better, higher, f)
         step = np.where(better, np.minimum(1.3 * step, 1.0), 0.4 * step)
     return x

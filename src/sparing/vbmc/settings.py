@@ -8,6 +8,7 @@ algorithm constant by constant:
     bounded_map      PROBIT                                 LOGIT
     initial_design   LatinHypercube                         UniformDesign
     depths           CompressedDepths                       MeasuredValues
+    edges            LearntEdges                            StandIns
     surrogate        Collapsed                              MapThenSlice
     variational      soft penalties, restored components    the ELBO as it is
     warm_up          Climbing                               WatchingBound
@@ -43,6 +44,7 @@ from sparing.errors import SettingsError
 from sparing.problem.parameter_transform import BoundedMap
 from sparing.surrogate.collapsed_training import Collapsed
 from sparing.surrogate.map_then_slice.training import MapThenSlice
+from sparing.surrogate.support import LearntEdges, StandIns
 from sparing.surrogate.training_data import CompressedDepths, MeasuredValues
 from sparing.variational.fit import VariationalSettings
 from sparing.variational.whitening import Unwhitened, Whitened
@@ -91,6 +93,7 @@ STRATEGIES = {
     "bounded_map": "log_tail",
     "initial_design": "draw",
     "depths": "applied",
+    "edges": "support",
     "surrogate": "train",
     "sampling": "n_samples",
     "warm_up": "must_climb",
@@ -123,6 +126,7 @@ class Settings:
     n_active: int = 5  # points per iteration, Section 3.3
     initial_design: LatinHypercube | UniformDesign = LatinHypercube()
     depths: CompressedDepths | MeasuredValues = CompressedDepths()
+    edges: LearntEdges | StandIns = LearntEdges()
     surrogate: Collapsed | MapThenSlice = Collapsed()
     sampling: HyperparameterSchedule = HyperparameterSchedule()
     variational: VariationalSettings = VariationalSettings()
@@ -172,6 +176,7 @@ class Settings:
             bounded_map=BoundedMap.LOGIT,  # S2.3
             initial_design=UniformDesign(),
             depths=MeasuredValues(),
+            edges=StandIns(),
             surrogate=MapThenSlice(),
             sampling=HyperparameterSchedule.paper(),
             variational=VariationalSettings.paper(),

@@ -26,6 +26,7 @@ from scipy.special import gammaincinv, gammaln, ndtri
 from sparing.numerics.arrays import Array
 from sparing.numerics.quasi_random import scrambled_halton
 from sparing.surrogate.interface import Surrogate
+from sparing.surrogate.support import Support
 from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import BLOCK, NormalMixture, log_sum_rows
 from sparing.vbmc.importance import log_sum, pareto_smooth
@@ -34,7 +35,11 @@ from sparing.vbmc.importance import log_sum, pareto_smooth
 LARGEST_VARIANCE = 0.5
 DOUBTFUL_VARIANCE = 1.0
 LARGEST_HOPE = 6.0  # variance up to which mass is not excluded
+LARGEST_SURPRISE = 6.0  # nats
 BELIEVED_VARIANCE = 4.0  # mass where V is larger is not taken for a finding
+# How much of what the surrogate does not exclude counts as a standard deviation: it is there or it
+# is not, and mostly it is not.
+DOUBTED_SHARE = 0.25
 DEGREES = 5.0  # of freedom of the proposal's t distributions
 FEW_SAMPLES = 2  # hyperparameter samples of which V is taken: it is alike for all
 N_EM_STEPS = 5
@@ -43,10 +48,15 @@ DRAWS_PER_PARAMETER = 4.0  # effective draws for each row of a component's covar
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """f, V and g of a surrogate."""
+    """f, V and g of a surrogate, and where they hold."""
 
     surrogate: Surrogate
     inflation: float = 1.0  # of V, by what held-out draws show
+    support: Support | None = None
+
+    def margin(self, points: Array) -> Array:
+        """That of the support, (N,); infinite without one."""
+        return np.full(len(points), np.inf) if self.support is None else self.support.margin(points)
 
     def moments(self, points: Array) -> tuple[Array, Array]:
         """f and V, (N,) each."""
@@ -58,11 +68,22 @@ class Density:
 
     def hopeful(self, points: Array) -> Array:
         """Log of the mean of exp(f), up to a limit: what the surrogate does not exclude, (N,)."""
+        return hopeful(*self.quick_moments(points))
+
+    def bold(self, points: Array) -> Array:
+        """Two standard deviations above f, up to a limit: where a wrong surrogate would hurt."""
+        mean, variance = self.quick_moments(points)
+        return mean + np.minimum(2.0 * np.sqrt(variance), LARGEST_SURPRISE)
+
+    def quick_moments(self, points: Array) -> tuple[Array, Array]:
+        """f and V, inflated, of few hyperparameter samples; -inf where the density is zero."""
+        few = self.surrogate.subset(np.arange(min(FEW_SAMPLES, self.surrogate.n_samples)))
         one = self.surrogate.subset(np.arange(1))
         blocks = (points[i : i + BLOCK] for i in range(0, len(points), BLOCK))
         variance = np.concatenate([one.predict_each(block)[1][0] for block in blocks])
-        mean = self.surrogate.expansion.values(points).mean(axis=0)
-        return hopeful(mean, self.inflation * variance)
+        mean = few.expansion.values(points).mean(axis=0)
+        mean = np.where(self.margin(points) > -1.0, mean, -np.inf)
+        return mean, self.inflation * np.maximum(variance, 0.0)
 
 
 def believed(mean: Array, variance: Array) -> Array:
@@ -124,6 +145,8 @@ class WeightedSample:
     monte_carlo_sd: float
     curvature: float  # what mass that is not excluded would add to the log evidence
     pareto_k: float
+    at_edge: float = 0.0  # mass that may be on either side of the edge, to what is inside
+    support: Support | None = None
 
     @property
     def effective_size(self) -> float:
@@ -141,7 +164,12 @@ class WeightedSample:
         dimension = self.points.shape[1]
         supported = int(self.effective_size / (DRAWS_PER_PARAMETER * (dimension + 1)))
         n_components = max(1, min(largest_n_components, supported))
-        return fitted_mixture(self.points, self.probabilities, n_components, N_EM_STEPS, generator)
+        points, probabilities, contains = self.points, self.probabilities, None
+        if self.support is not None:
+            inside = probabilities > 0.0
+            points, probabilities = points[inside], probabilities[inside]
+            contains = self.support.contains
+        return fitted_mixture(points, probabilities, n_components, N_EM_STEPS, generator, contains)
 
 
 def average_sd(surrogate: Surrogate, points: Array) -> float:
@@ -162,15 +190,30 @@ def weighted_sample(
     points = proposal.sample(n_draws, generator)
     log_p, log_ratios = proposal.log_densities(points)
     mean, variance = density.moments(points)
-    flat = mean - log_p
-    log_weights, pareto_k = pareto_smooth(believed(mean, variance) - log_p)
+    margin = density.margin(points)
+    inside = np.where(margin > 0.0, 0.0, -np.inf)
+    flat = mean - log_p + inside
+    anywhere = believed(mean, variance) - log_p
+    log_weights, pareto_k = pareto_smooth(anywhere + inside)
     total = log_sum(log_weights)
     probabilities = np.exp(log_weights - total)
     probabilities /= probabilities.sum()
     log_evidence, sd = _controlled_log_mean(log_weights, log_ratios)
     hoped, _ = pareto_smooth(hopeful(flat, density.inflation * variance))
     curvature = max(0.0, log_sum(hoped) - total)
-    return WeightedSample(points, variance, probabilities, log_evidence, sd, curvature, pareto_k)
+    unknown = anywhere[np.abs(margin) < 1.0]
+    at_edge = float(np.exp(log_sum(unknown) - total)) if len(unknown) else 0.0
+    return WeightedSample(
+        points,
+        variance,
+        probabilities,
+        log_evidence,
+        sd,
+        curvature,
+        pareto_k,
+        at_edge,
+        density.support,
+    )
 
 
 def _controlled_log_mean(log_weights: Array, log_ratios: Array) -> tuple[float, float]:

@@ -24,6 +24,11 @@ def train_surrogate(
 ) -> TrainedSurrogate:
     """Sample the hyperparameters, optimise them, or keep them, in the given coordinates."""
     kept = [entry for entry in evaluations if entry.index not in state.trimmed]
+    support = None
+    if not state.searching:  # on the way up stand-ins keep q from running off
+        support = settings.edges.support(evaluations, transform)
+    if support is not None:
+        kept = [entry for entry in kept if entry.usable]
     trained_on = tuple(entry.index for entry in kept)
     training = training_set(kept, transform, settings.depths)
     # Hyperparameters are about one coordinate system: in another they mean nothing.
@@ -32,14 +37,14 @@ def train_surrogate(
         previous = state.trained.surrogate
         if not retraining_is_due(state, training.n_points, settings.sampling):
             surrogate = settings.surrogate.condition(training, previous.parameters)
-            return TrainedSurrogate(transform, surrogate, trained_on, retrained=False)
+            return TrainedSurrogate(transform, surrogate, trained_on, False, support)
     n_samples = None
     if not state.sampling_stopped:
         schedule = settings.sampling
         n_samples = schedule.n_samples(training.n_points, searching=state.searching)
     generator = streams.generator("hyperparameters", state.iteration)
     surrogate = settings.surrogate.train(training, n_samples, generator, previous)
-    return TrainedSurrogate(transform, surrogate, trained_on, retrained=True)
+    return TrainedSurrogate(transform, surrogate, trained_on, True, support)
 
 
 def retraining_is_due(state: State, n_training: int, schedule: HyperparameterSchedule) -> bool:

@@ -22,6 +22,7 @@ from sparing.strategies import (
     Trusting,
     VarianceReduction,
 )
+from sparing.surrogate.support import StandIns
 from sparing.vbmc.held_out import HeldOutCalibration
 from sparing.vbmc.settings import Settings
 
@@ -36,6 +37,7 @@ BEFORE = replace(
         PosteriorDraw(widening=1.5),
     ),
     exploration=Trusting(),
+    edges=StandIns(),
 )
 # What `Settings.paper()` of that release said beside its defaults.
 PAPER = {
@@ -152,15 +154,14 @@ def test_changed_fields_arrive_where_they_are_read():
 @pytest.mark.parametrize(
     ("old", "text"),
     [
-        ({"acquisition": {"surprise": 1}}, "acquisition.surprise"),
-        ({"acquisition": {}, "rules": []}, "'rules'"),
-        ({"acquisition": {}, "warm_up": {"tolerance_elcbo": 2.0}}, "always 1.0 now"),
         ({"acquisition": {"rules": ["GUESS"]}}, "something else than rules"),
         ({"acquisition": {"rules": "PROSPECTIVE"}}, "something else than rules"),
         ({"acquisition": {"search": 3}}, "not an object"),
-        ({"acquisition": {}, "surrogate": 3}, "'surrogate'"),
-        ({"acquisition": {}, "surrogate": None}, "'surrogate'"),
+        ({"acquisition": {}, "surrogate": {"prior": 3}}, "part of no object"),
+        ({"acquisition": {}, "stopping": {"n_stable": "x"}}, "n_stable"),
         ({"acquisition": None}, "'acquisition'"),
+        ({"acquisition": {}, "rules": []}, "'acquisition'"),
+        ({"surprise": 1}, "surprise"),
         ({"evidence": {"kind": "ImportanceCorrected", "surprise": 1}}, "surprise"),
         ({"evidence": {"kind": "RicherFit"}}, "evidence.kind is 'RicherFit'"),
         ({"evidence": ["ImportanceCorrected"]}, "evidence is not an object"),
@@ -173,7 +174,12 @@ def test_what_no_release_wrote_is_refused(old, text):
         settings_from_json(old)
 
 
+def test_what_had_an_effect_in_the_first_release_only_is_passed_over():
+    old = {"acquisition": {"box_margin": 2.0}, "warm_up": {"n_iterations": 9}, "whitening": {}}
+    assert settings_from_json(old) == BEFORE
+
+
 def test_a_fingerprint_that_cannot_be_read_stays_for_the_comparison_to_name():
-    odd = {"names": ["a"], "settings": {"acquisition": {"surprise": 1}}}
+    odd = {"names": ["a"], "settings": {"surprise": 1}}
     assert upgraded_fingerprint(odd) == odd
     assert upgraded_fingerprint({"model": "line"}) == {"model": "line"}

@@ -1,9 +1,10 @@
-"""Mixtures, transforms and posteriors as arrays.
+"""Mixtures, transforms, supports and posteriors as arrays.
 
-Mixtures and transforms are kept in tables without repetition, and everything else refers to their
-rows. A transform is known by its number, a mixture by being the same object.
+Mixtures, transforms and supports are kept in tables without repetition, and everything else refers
+to their rows; -1 where there is no support. A transform is known by its number, a mixture and a
+support by being the same object.
 
-    M, T      mixtures; transforms                    W   transforms with a whitening
+    M, T, E   mixtures; transforms; supports          W   transforms with a whitening
     K_total   components of all mixtures together     D   parameters
     M_1, K_1  mixtures whose components share their shape, and those components
     K_2       components of the others
@@ -15,26 +16,32 @@ rows. A transform is known by its number, a mixture by being the same object.
     transforms.matrix, transforms.inverse (W, D, D)
     transforms.centre (W, D)        transforms.log_determinant (W,)
     transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may round differently
+    supports.n_vectors (E,)         how many of the vectors, coefficients and surfaces are its own
+    supports.FIELD                  those of `Support`, one after the other
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Generic, TypeVar
+from dataclasses import fields, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform, Whitening
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.store.archive import Arrays
-from sparing.store.json_members import require
+from sparing.store.json_members import MalformedError, require
+from sparing.surrogate.support import Support
+from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.mixture import WEIGHT_SUM_TOLERANCE, GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture
 from sparing.variational.posterior import Posterior
 
 T = TypeVar("T")
+SUPPORT_FIELDS = tuple(field.name for field in fields(Support) if field.name != "transform")
 
 
 class Table(Generic[T]):
@@ -59,15 +66,27 @@ class PosteriorWriter:
     def __init__(self) -> None:
         self.mixtures: Table[Mixture] = Table(id)  # the table keeps them alive
         self.transforms: Table[ParameterTransform] = Table(lambda transform: transform.number)
+        self.supports: Table[Support] = Table(id)
 
     def rows(self, posteriors: Sequence[Posterior], prefix: str) -> Arrays:
-        """Which mixture and transform each posterior has."""
-        mixtures = [self.mixtures.row(posterior.mixture) for posterior in posteriors]
+        """Which mixture, transform and support each posterior has."""
+        mixtures, supports = [], []
+        for posterior in posteriors:
+            mixture, support = posterior.mixture, None
+            if isinstance(mixture, CutMixture):
+                mixture, support = mixture.mixture, mixture.support
+            mixtures.append(self.mixtures.row(mixture))
+            supports.append(self.support_row(support))
         transforms = [self.transforms.row(posterior.transform) for posterior in posteriors]
         return {
             f"{prefix}.mixture": np.array(mixtures, dtype=np.int64),
             f"{prefix}.transform": np.array(transforms, dtype=np.int64),
+            f"{prefix}.support": np.array(supports, dtype=np.int64),
         }
+
+    def support_row(self, support: Support | None) -> int:
+        """The support's row, -1 where there is none."""
+        return -1 if support is None else self.supports.row(support)
 
     def arrays(self, dimension: int) -> Arrays:
         """Everything gathered so far."""
@@ -78,6 +97,7 @@ class PosteriorWriter:
             "transforms.whitened": np.array([w is not None for w in whitenings], dtype=np.bool_),
             "transforms.number": np.array(numbers, dtype=np.int64),
             **_write_whitenings([w for w in whitenings if w is not None], dimension),
+            **_write_supports(self.supports.items, dimension),
         }
 
 
@@ -91,15 +111,31 @@ class PosteriorReader:
         self._names = names
         self.mixtures = _read_mixtures(arrays, base.dimension)
         self.transforms = _read_transforms(arrays, base)
+        self._supports = _read_supports(arrays, base.dimension)
 
     def posteriors(self, prefix: str, n: int) -> list[Posterior]:
         """The n posteriors written by `PosteriorWriter.rows`."""
         mixtures = self._arrays.indices(f"{prefix}.mixture", n, len(self.mixtures))
         transforms = self._arrays.indices(f"{prefix}.transform", n, len(self.transforms))
-        return [
-            Posterior(self.mixtures[i], self.transforms[j], self._names)
-            for i, j in zip(mixtures, transforms, strict=True)
-        ]
+        # Files of an earlier release have no supports.
+        name, rows = f"{prefix}.support", [-1] * n
+        if name in self._arrays:
+            rows = self._arrays.integers(name, n)
+        found = []
+        for i, j, row in zip(mixtures, transforms, rows, strict=True):
+            mixture, transform = self.mixtures[i], self.transforms[j]
+            support = self.support(row, transform)
+            if support is not None:
+                if not isinstance(mixture, NormalMixture):
+                    raise MalformedError("a support cuts something else than normals of any shape")
+                mixture = CutMixture(mixture, support)
+            found.append(Posterior(mixture, transform, self._names))
+        return found
+
+    def support(self, row: int, transform: ParameterTransform) -> Support | None:
+        """The support of that row, in these coordinates; None for -1."""
+        require(-1 <= row < len(self._supports), "there is no such support")
+        return None if row == -1 else Support(transform, **self._supports[row])
 
 
 def _write_mixtures(mixtures: Sequence[Mixture], dimension: int) -> Arrays:
@@ -148,10 +184,10 @@ def _read_shapes(
         yield (next(factors_of),) if is_other else (next(scales_of), next(lengths))
 
 
-def _portions(rows: Array, counts: Sequence[int]) -> list[Array]:
-    """The rows of one mixture after the other."""
+def _portions(rows: NDArray[Any], counts: Sequence[int]) -> list[NDArray[Any]]:
+    """The rows of one mixture or support after the other."""
     fits = all(k > 0 for k in counts) and sum(counts) == len(rows)
-    require(fits, "mixtures have wrong sizes")
+    require(fits, "mixtures or supports have wrong sizes")
     ends = np.cumsum(counts, dtype=np.int64)
     return [rows[end - k : end].copy() for k, end in zip(counts, ends, strict=True)]
 
@@ -186,6 +222,51 @@ def _write_whitenings(whitenings: Sequence[Whitening], dimension: int) -> Arrays
         "transforms.log_determinant": np.array(log_determinants, dtype=np.float64),
         "transforms.column_major": np.array(column_major, dtype=np.bool_),
     }
+
+
+def _write_supports(supports: Sequence[Support], dimension: int) -> Arrays:
+    none = np.empty((0, dimension))
+    square = (-1, dimension, dimension)
+    counts = [len(s.coefficients) for s in supports]
+    surfaces = np.concatenate([np.empty(0, dtype=np.int64), *(s.surfaces for s in supports)])
+    of_user = [s.in_user_coordinates for s in supports]
+    return {
+        "supports.n_vectors": np.array(counts, dtype=np.int64),
+        "supports.in_user_coordinates": np.array(of_user, dtype=np.bool_),
+        "supports.centre": np.reshape([s.centre for s in supports], (-1, dimension)),
+        "supports.matrix": np.reshape([s.matrix for s in supports], square),
+        "supports.vectors": np.vstack([none, *(s.vectors for s in supports)]),
+        "supports.coefficients": np.concatenate([none[:, 0], *(s.coefficients for s in supports)]),
+        "supports.surfaces": surfaces,
+        "supports.quadratic": np.array([s.quadratic for s in supports], dtype=np.float64),
+        "supports.radial": np.array([s.radial for s in supports], dtype=np.float64),
+    }
+
+
+def _read_supports(arrays: NamedArrays, dimension: int) -> list[dict[str, Any]]:
+    """The fields of each support but its transform."""
+    if "supports.n_vectors" not in arrays:
+        return []
+    counts = arrays.integers("supports.n_vectors", None)
+    n, n_vectors = len(counts), sum(counts)
+    of_user = arrays.booleans("supports.in_user_coordinates", n)
+    centres = arrays.floats("supports.centre", n, dimension)
+    matrices = arrays.floats("supports.matrix", n, dimension, dimension)
+    vectors = arrays.floats("supports.vectors", n_vectors, dimension)
+    coefficients = arrays.floats("supports.coefficients", n_vectors)
+    surfaces = arrays.array("supports.surfaces", np.int64, n_vectors)
+    weights = arrays.floats("supports.quadratic", n), arrays.floats("supports.radial", n)
+    numbers = (centres, matrices, vectors, coefficients, *weights)
+    require(all(np.isfinite(array).all() for array in numbers), "a support is not finite")
+    found = []
+    columns = (of_user, centres, matrices, *weights)
+    portions = (_portions(rows, counts) for rows in (vectors, coefficients, surfaces))
+    for user, centre, matrix, p, r, own, factors, labels in zip(*columns, *portions, strict=True):
+        in_order = labels[0] == 0 and np.isin(np.diff(labels), (0, 1)).all()
+        require(bool(in_order), "the surfaces of a support are not in order")
+        values = (user, centre.copy(), matrix.copy(), own, factors, labels, float(p), float(r))
+        found.append(dict(zip(SUPPORT_FIELDS, values, strict=True)))
+    return found
 
 
 def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[ParameterTransform]:

@@ -35,8 +35,11 @@ def write_surrogate(
         "surrogate.trained_on": np.array(trained.trained_on, dtype=np.int64),
         "surrogate.values": trained.surrogate.training.values,
     }
-    transform = posteriors.transforms.row(trained.transform)
-    return arrays, {"transform": transform, "retrained": bool(trained.retrained)}
+    return arrays, {
+        "transform": posteriors.transforms.row(trained.transform),
+        "retrained": bool(trained.retrained),
+        "support": posteriors.support_row(trained.support),
+    }
 
 
 def read_surrogate(
@@ -64,4 +67,8 @@ def read_surrogate(
     parameters = arrays.floats("surrogate.parameters", None, None)
     with one_blas_thread():  # as in the run: more threads could round differently
         surrogate = settings.surrogate.condition(training, parameters)
-    return TrainedSurrogate(transform, surrogate, trained_on, members.flag("retrained"))
+    # Files of an earlier release have no supports.
+    support = posteriors.support(
+        members.integer("support") if "support" in record else -1, transform
+    )
+    return TrainedSurrogate(transform, surrogate, trained_on, members.flag("retrained"), support)
