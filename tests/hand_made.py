@@ -10,6 +10,7 @@ import numpy as np
 import sparing
 from sparing.executors import Outcome
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.support import Support
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
 
@@ -48,7 +49,15 @@ def with_outcome(entry, **changes):
 
 
 def make_result(
-    problem=None, *, mean=0.0, sd=1.0, log_evidence=0.0, error=0.01, converged=True, seed=0
+    problem=None,
+    *,
+    mean=0.0,
+    sd=1.0,
+    log_evidence=0.0,
+    error=0.01,
+    posterior_error=0.0,
+    converged=True,
+    seed=0,
 ):
     """A result whose posterior is normal; the seed tells runs apart by what they evaluated."""
     problem = unbounded_problem() if problem is None else problem
@@ -61,7 +70,27 @@ def make_result(
         evidence=replace(short_run().evidence, log_evidence=log_evidence, sd=error),
         converged=converged,
         stop_reason=stable if converged else sparing.StopReason.BUDGET,
+        history=tuple(
+            replace(row, posterior_error=posterior_error, warm_up=False)
+            for row in short_run().history
+        ),
         evaluations=(sparing.Evaluation(0, None, x, Outcome(-1.0, sparing.Status.OK, 0.1)),),
         seed=seed,
         surrogate=None,
+    )
+
+
+def half_space(transform, normal, offset, sd=1e-3):
+    """The support offset + normal . s > 0 in standardised coordinates, with its weights' sd."""
+    weights = np.array([[offset, *normal]], dtype=float)
+    dimension = transform.dimension
+    return Support(
+        transform,
+        in_user_coordinates=False,
+        centre=np.zeros(dimension),
+        matrix=np.eye(dimension),
+        quadratic=False,
+        bumps=np.empty((0, dimension)),
+        weights=weights,
+        factors=sd * np.eye(dimension + 1)[None],
     )

@@ -28,7 +28,7 @@ from sparing.variational.fit import VariationalSettings
 from sparing.variational.whitening import Unwhitened, Whitened
 from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
 from sparing.vbmc.evidence import LowerBound, SurrogatePosterior
-from sparing.vbmc.exploration import LookElsewhere, Trusting
+from sparing.vbmc.exploration import LookAtOnce, LookElsewhere, Trusting
 from sparing.vbmc.posterior_error import ExpectedError, Untested
 from sparing.vbmc.settings import HyperparameterSchedule
 from sparing.vbmc.stopping import Stopping
@@ -47,6 +47,7 @@ __all__ = [
     "LastFit",
     "LatinHypercube",
     "LearntEdges",
+    "LookAtOnce",
     "LookElsewhere",
     "LowerBound",
     "MapThenSlice",

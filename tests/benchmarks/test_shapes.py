@@ -32,18 +32,18 @@ def check_moments(problem, log_evidence, points, weights, tolerance):
 @pytest.mark.parametrize(
     ("name", "n", "tolerance"),
     [
-        ("modes-2-1", 120, 1e-4),
-        ("shell-2-0", 300, 5e-3),
-        ("crescent-2-0", 300, 5e-3),
-        ("crescent-2-1", 300, 5e-3),
-        ("banana-2-1", 300, 1e-3),
-        ("rosenbrock-2-1", 250, 1e-3),
-        ("skewed-2-3", 100, 5e-3),  # a product
-        ("skewed-2-1", 100, 5e-3),  # a copula
-        ("halfspace-2-0", 150, 2e-2),
-        ("halfspace-2-1", 150, 2e-2),
+        ("modes-2-1", 84, 1e-4),
+        ("shell-2-0", 120, 5e-3),
+        ("crescent-2-0", 180, 5e-3),
+        ("crescent-2-1", 150, 5e-3),
+        ("banana-2-1", 210, 1e-3),
+        ("rosenbrock-2-1", 150, 1e-3),
+        ("skewed-2-3", 70, 5e-3),  # a product
+        ("skewed-2-1", 80, 5e-3),  # a copula
+        ("halfspace-2-0", 105, 2e-2),
+        ("halfspace-2-1", 105, 2e-2),
         ("simplex-2-1", 150, 2e-2),
-        ("tails-2-1", 200, 1e-3),
+        ("tails-2-1", 140, 1e-3),
     ],
 )
 def test_answers_agree_with_a_grid_in_two_dimensions(name, n, tolerance):

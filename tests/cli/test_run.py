@@ -150,6 +150,8 @@ class TestSeveralRuns:
         assert answer.json["diagnosis"]["verdict"] == "agree"
         assert [run["path"] for run in answer.json["diagnosis"]["runs"]] == ["run 1", "run 2"]
         assert answer.json["result"]["log_evidence"] == pytest.approx(0.0, abs=0.02)
+        assert answer.json["used"] == "the pooled run"
+        assert answer.json["diagnosis"]["pooled"]["differences"] == []
         assert answer.json["n_evaluations"] == answer.json["result"]["n_evaluations"]
         status = sparing_command("status", store, "--json").json
         assert [run["state"] for run in status["runs"]] == ["finished"] * 3
@@ -164,15 +166,15 @@ class TestSeveralRuns:
         text = sparing_command("diagnose", path).out
         assert text == f"{several.diagnosis}\n"
 
-    def test_what_takes_one_result_takes_the_pooled_one(
+    def test_what_takes_one_result_takes_the_one_to_use(
         self, sparing_command, stored_group, tmp_path
     ):
         path, several = stored_group
         summary = tmp_path / "summary.json"
         assert sparing_command("export", path, "--summary", summary).code == ExitCode.OK
         exported = json.loads(summary.read_text())
-        assert exported["log_evidence"] == several.pooled.log_evidence
-        assert exported["n_evaluations"] == several.n_evaluations
+        assert exported["log_evidence"] == several.result.log_evidence
+        assert exported["n_evaluations"] == several.result.n_evaluations
 
     def test_what_takes_one_run_names_them(self, sparing_command, stored_group):
         answer = sparing_command("watch", stored_group[0])
@@ -196,7 +198,7 @@ class TestSeveralRuns:
         command = ("resume", store, model, "--max-evaluations", 11, "--quiet", "--json")
         answer = sparing_command(*command)
         assert answer.code == ExitCode.NOT_TRUSTED
-        assert answer.json["result"]["log_evidence"] == stored_group[1].pooled.log_evidence
+        assert answer.json["result"]["log_evidence"] == stored_group[1].result.log_evidence
         assert answer.json["seed"] == 4
         assert sparing.load(store / "pooled-22" / RESULT).n_evaluations == 33
         assert sparing.load(store / "run-2" / RESULT).n_evaluations == 11

@@ -66,7 +66,7 @@ def test_gradient_kernel_returns_the_same_integrals(n_components, dimension):
     mixture, gp = random_mixture(n_components, dimension, 3), random_gp(20, dimension, 3, 4)
     gradient = empty_gradient(mixture)
     value = joint_kernels.expected_log_joint_and_gradient(
-        *mixture.arrays, *gp.expansion.arrays, *gradient
+        *mixture.arrays, *gp.expansion.arrays, gradient
     )
     integrals = reference_integrals(mixture, gp).mean(axis=0)
     np.testing.assert_allclose(gradient[3], integrals, rtol=1e-9, atol=1e-9)
@@ -82,7 +82,7 @@ def test_entropy_and_gradient(n_components, dimension, mirrored):
     pool = np.random.default_rng(6).normal(size=first + n_components * dimension * n_fresh)
     gradient = empty_gradient(mixture)
     value = mixture_kernels.entropy_and_gradient(
-        *mixture.arrays, pool, first, n_samples, n_fresh, *gradient
+        *mixture.arrays, pool, first, n_samples, n_fresh, gradient
     )
     noise = pool[first:].reshape(n_components, dimension, n_fresh)
     if mirrored:

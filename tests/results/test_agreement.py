@@ -61,38 +61,55 @@ def test_a_pair_in_closed_form():
     pair = pair_agreement(0, 1, runs)
     assert (pair.first, pair.second) == (1, 2)
     assert (pair.difference, pair.difference_sd) == pytest.approx((0.5, 0.5))
-    assert pair.difference_in_sds == pytest.approx(1.0)
     assert pair.divergence == pytest.approx(0.5)  # of unit normals a distance 1 apart
+    assert pair.sd_ratio == pytest.approx((1.0,))
     assert pair.mmtv == pytest.approx(2 * ndtr(0.5) - 1, abs=2e-3)
 
 
-class TestDisagreements:
-    limits = AgreementLimits()
+def test_what_two_runs_report_as_their_errors_adds_up():
+    runs = [make_result(posterior_error=0.01), make_result(posterior_error=0.03, seed=1)]
+    assert pair_agreement(0, 1, runs).expected_divergence == pytest.approx(0.04)
+    unknown = make_result(posterior_error=np.nan, seed=1)
+    assert pair_agreement(0, 1, (runs[0], unknown)).expected_divergence == pytest.approx(0.01)
 
-    def texts(self, **changes):
-        runs = [make_result(), make_result(seed=1, **changes)]
-        return pair_agreement(0, 1, runs).disagreements(["x1"], self.limits)
+
+class TestDifferences:
+    def texts(self, error=0.01, posterior_error=0.0, **changes):
+        errors = {"error": error, "posterior_error": posterior_error}
+        runs = [make_result(**errors), make_result(seed=1, **errors, **changes)]
+        return pair_agreement(0, 1, runs).differences(["x1"], AgreementLimits())
 
     def test_nothing_differs(self):
         assert self.texts() == ()
 
     def test_evidence_beyond_its_error(self):
         (text,) = self.texts(log_evidence=-0.2)
-        assert text == "log evidences differ by 0.2, 14.1 times the error"
+        assert text == "log evidence by 0.2 ± 0.014"
 
     def test_a_negligible_difference_is_none_however_small_the_error(self):
         assert self.texts(log_evidence=-0.09, error=0.0) == ()
+        assert self.texts(mean=0.15) == ()
+        assert self.texts(sd=1.1) == ()
 
     def test_a_large_difference_within_its_error_is_none(self):
         assert self.texts(log_evidence=-2.0, error=1.0) == ()
+        assert self.texts(mean=0.5, posterior_error=0.1) == ()
+        assert self.texts(sd=1.5, posterior_error=0.1) == ()
+
+    def test_a_standard_deviation_by_itself(self):
+        problem = unbounded_problem(2)
+        for sd in (1.17, 1 / 1.17):
+            runs = [make_result(problem), make_result(problem, seed=1, sd=[1.0, sd])]
+            (text,) = pair_agreement(0, 1, runs).differences(["a", "b"], AgreementLimits())
+            assert text == "the standard deviation of b by 17 %"
 
     def test_moments_and_marginals(self):
         moments, marginals = self.texts(mean=2.0)
-        assert moments == "moments differ: gsKL 2"
-        assert marginals.startswith("marginals of 'x1' differ: total variation 0.6")
+        assert moments == "moments by a gsKL of 2"
+        assert marginals == "the marginal of x1 by a total variation of 0.68"
 
     def test_not_a_number_is_no_agreement(self):
-        assert "log evidences differ by nan" in self.texts(log_evidence=np.nan)[0]
+        assert "log evidence by nan" in self.texts(log_evidence=np.nan)[0]
 
 
 class TestVerdict:
@@ -105,9 +122,8 @@ class TestVerdict:
         diagnosis = diagnose(runs)
         assert diagnosis.verdict is Verdict.MOST_AGREE
         assert (diagnosis.best, diagnosis.kept, diagnosis.dropped) == (3, (1, 3), (2,))
-        reasons = diagnosis.runs[1].reasons_to_drop
-        assert all(reason.startswith("against run 3: ") for reason in reasons)
-        assert len(reasons) == 3
+        assert "most runs agree; run 2 differs from run 3: log evidence by 0.72" in str(diagnosis)
+        assert len(diagnosis.runs[1].differences) == 3
         assert len(diagnosis.pairs) == 3
         assert "use run 3" in str(diagnosis)
 
@@ -130,12 +146,25 @@ class TestVerdict:
         ]
         diagnosis = diagnose(runs)
         assert diagnosis.best != 1
-        assert diagnosis.runs[0].reasons_to_drop == ("did not converge",)
+
+    def test_a_run_that_did_not_converge_may_still_agree(self):
+        """To run out of evaluations is no disagreement."""
+        late = [make_result(seed=seed, converged=False) for seed in (1, 2)]
+        diagnosis = diagnose([make_result(seed=0), *late])
+        assert (diagnosis.verdict, diagnosis.dropped) == (Verdict.AGREE, ())
+        assert diagnosis.finding.endswith("; run 2 did not converge; run 3 did not converge")
+        assert "no run converged" not in str(diagnosis)
+        assert str(diagnosis).count("NOT converged, agrees") == 2
 
     def test_no_run_converged(self):
         diagnosis = diagnose([make_result(seed=i, converged=False) for i in range(2)])
         assert diagnosis.verdict is Verdict.AGREE
         assert "no run converged" in str(diagnosis)
+
+    def test_how_closely_runs_agree_is_said(self):
+        runs = [make_result(seed=0), make_result(seed=1, log_evidence=0.03, sd=1.12)]
+        finding = "all runs agree, log evidences to 0.03 and standard deviations to 12 %"
+        assert diagnose(runs).finding == finding
 
     def test_real_runs(self):
         problem = sparing.Problem(normal_log_density, [-2, -2], [2, 2], names=["a", "b"])
@@ -147,7 +176,6 @@ class TestVerdict:
         assert diagnosis.verdict is Verdict.AGREE
         assert max(pair.divergence for pair in diagnosis.pairs) < 0.05
         assert max(pair.mmtv for pair in diagnosis.pairs) < 0.1
-        assert diagnosis.names == ("a", "b")
 
 
 class TestFaults:

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+from tests.light import LIGHT
 
 import sparing
 from sparing.errors import SparingError
@@ -28,7 +30,12 @@ def make_problem(function=log_density):
 
 def run(store=None, problem=None, **options):
     options = {"seed": 1, "progress": False, "max_evaluations": BUDGET, **options}
-    return sparing.infer(problem or make_problem(), store=store, **options)
+    return sparing.infer(problem or make_problem(), store=store, **{"settings": LIGHT, **options})
+
+
+def begun(store):
+    options = {"seed": 1, "max_evaluations": BUDGET, "settings": LIGHT}
+    return sparing.Inference(make_problem(), store=store, **options)
 
 
 def assert_identical(first, second):
@@ -136,7 +143,7 @@ def test_results_left_in_the_spool_are_taken_up(tmp_path):
     from sparing.store import write_spooled_outcome
 
     store = tmp_path / "run"
-    with sparing.Inference(make_problem(), seed=1, max_evaluations=BUDGET, store=store) as run_:
+    with begun(store) as run_:
         proposals = run_.ask(3)
         directory = run_.store.spool.directory
     assert directory is not None
@@ -157,7 +164,7 @@ def test_results_left_in_the_spool_are_taken_up(tmp_path):
 def test_points_evaluated_elsewhere_survive_a_resume(tmp_path):
     store = tmp_path / "run"
     own = np.array([0.4, -0.2])
-    with sparing.Inference(make_problem(), seed=1, max_evaluations=BUDGET, store=store) as first:
+    with begun(store) as first:
         first.tell(own, log_density(own))
         first.tell(np.array([1.0, 1.0]), error="the cluster was down")
     with sparing.Inference(make_problem(), max_evaluations=BUDGET, store=store) as second:
@@ -190,8 +197,8 @@ def test_a_disk_that_is_full_stops_the_run_and_nothing_is_lost(
 SCRIPT = """
 import sys, time
 import sparing
-sys.path.insert(0, {directory!r})
-from test_durable_runs import log_density, BUDGET
+sys.path[:0] = {directories!r}
+from test_durable_runs import log_density, BUDGET, LIGHT
 
 def slow(x):
     time.sleep(0.05)
@@ -199,13 +206,16 @@ def slow(x):
 
 problem = sparing.Problem(slow, [-2, -2], [2, 2])
 print("ready", flush=True)
-result = sparing.infer(problem, seed=1, max_evaluations=BUDGET, store=sys.argv[1], progress=False)
+result = sparing.infer(
+    problem, seed=1, max_evaluations=BUDGET, store=sys.argv[1], settings=LIGHT, progress=False
+)
 print(result.stop_reason.name, result.n_evaluations, flush=True)
 """
 
 
 def start(store):
-    script = textwrap.dedent(SCRIPT.format(directory=os.path.dirname(__file__)))  # noqa: PTH120
+    here = Path(__file__).parent
+    script = textwrap.dedent(SCRIPT.format(directories=[str(here), str(here.parents[1])]))
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(store)],
         stdout=subprocess.PIPE,

@@ -7,16 +7,20 @@ import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich.console import Console
 from tests.hand_made import make_result, with_outcome
+from tests.light import LIGHT
 
 import sparing
 from sparing import StopReason
 from sparing.errors import SettingsError, StoreCorruptError, StoreError, StoreMismatchError
 from sparing.results.several_runs import SeveralRuns
+from sparing.running import several
 from sparing.running.loop import shares
 from sparing.running.progress.display import LiveRuns, PlainDisplay, make_display
 from sparing.running.progress.progress import Progress
@@ -29,6 +33,7 @@ from sparing.running.several import (
 )
 from sparing.store import MemoryStore
 from sparing.store.run_group import GROUP, open_group, read_group
+from sparing.strategies import LatinHypercube, LookAtOnce, LookElsewhere, UniformDesign
 
 BUDGET = 13
 EXACT = 0.5 * np.log(2 * np.pi)
@@ -43,13 +48,13 @@ def make_problem(function=log_density):
 
 
 def run(problem=None, **options):
-    options = {"runs": 2, "seed": 1, "max_evaluations": BUDGET, "progress": False, **options}
-    return sparing.infer(problem or make_problem(), **options)
+    options = {"runs": 2, "seed": 1, "max_evaluations": BUDGET, "settings": LIGHT, **options}
+    return sparing.infer(problem or make_problem(), **{"progress": False, **options})
 
 
 def run_alone(seed, **options):
-    options = {"seed": seed, "max_evaluations": BUDGET, "progress": False, **options}
-    return sparing.infer(make_problem(), **options)
+    options = {"seed": seed, "max_evaluations": BUDGET, "settings": LIGHT, **options}
+    return sparing.infer(make_problem(), progress=False, **options)
 
 
 def points(result):
@@ -165,7 +170,8 @@ class TestOneRun:
 
     def test_resumed_with_a_budget_that_is_spent_it_ends(self, tmp_path):
         store = tmp_path / "run"
-        with sparing.Inference(make_problem(), seed=1, max_evaluations=30, store=store) as begun:
+        options = {"seed": 1, "max_evaluations": 30, "store": store, "settings": LIGHT}
+        with sparing.Inference(make_problem(), **options) as begun:
             while len(begun.history) < 2:  # the last event is a result, and a snapshot has it
                 (proposal,) = begun.ask()
                 begun.tell(proposal, log_density(proposal.x))
@@ -178,6 +184,48 @@ class TestOneRun:
     def test_other_numbers_are_refused(self, runs):
         with pytest.raises(SettingsError, match="runs must be a whole number >= 1"):
             run(runs=runs)
+
+
+def ended(**result):
+    """What the settings of a pooled run need of a run that has ended."""
+    return SimpleNamespace(settings=sparing.Settings(), result=lambda: make_result(**result))
+
+
+def agreeing():
+    return ended(seed=1), ended(seed=2)
+
+
+def late():
+    return ended(seed=3, converged=False)
+
+
+class TestPooledSettings:
+    def test_where_runs_have_agreed_it_looks_in_its_surrogate_and_stops_soon(self):
+        settings = pooled_settings(agreeing(), [None] * 70)
+        assert settings.initial_design.n_points == 70
+        look = settings.exploration
+        assert (type(look), look.n_rounds, look.climbing_share) == (LookAtOnce, 0, 0.0)
+        assert settings.stopping.n_stable == settings.evidence.calibration.n_estimates == 2
+        assert settings.variational.growth.next(2, None) == 2  # the ELBO does not rise by itself
+
+    def test_where_they_differ_it_looks_elsewhere_as_well(self):
+        settings = pooled_settings((*agreeing(), ended(seed=3, log_evidence=1.0)), [None] * 70)
+        look, usual = settings.exploration, LookElsewhere()
+        assert (look.n_rounds, look.climbing_share) == (usual.n_rounds, usual.climbing_share)
+        assert settings.stopping.n_stable == 2
+
+    def test_where_one_did_not_converge_it_is_as_careful_as_any_run(self):
+        settings = pooled_settings((*agreeing(), late()), [None] * 70)
+        assert settings.initial_design.n_points == 70
+        assert settings.exploration == LookAtOnce(largest_outside=0.01)
+        own = {"initial_design": LatinHypercube(), "exploration": LookElsewhere()}
+        assert replace(settings, **own) == sparing.Settings()
+
+    def test_the_paper_stays_as_it_is(self):
+        first, second = agreeing()
+        first.settings = sparing.Settings.paper()
+        settings = pooled_settings((first, second), [None] * 70)
+        assert replace(settings, initial_design=UniformDesign()) == sparing.Settings.paper()
 
 
 class TestPooled:
@@ -209,7 +257,8 @@ class TestPooled:
         assert both.result.log_evidence == pytest.approx(EXACT, abs=0.01)
         assert both.result.posterior.sd[0] == pytest.approx(1.0, abs=0.02)
 
-    def test_it_finds_both_modes_of_which_each_run_knew_one(self):
+    @pytest.mark.parametrize("runs", [agreeing(), (*agreeing(), late())], ids=["soon", "later"])
+    def test_it_finds_both_modes_of_which_each_run_knew_one(self, runs):
         """Equal normals 8 sds apart: half of the mass each, and an evidence of exactly one."""
         centre = np.full(2, 4 / np.sqrt(2))
 
@@ -228,7 +277,7 @@ class TestPooled:
             result = sparing.infer(blind, seed=1, max_evaluations=25, progress=False)
             near = [e for e in result.evaluations if sign * np.sum(e.x) > 0]
             known += [with_outcome(entry, value=mixture(entry.x)) for entry in near]
-        settings = pooled_settings(sparing.Settings(), len(known))
+        settings = pooled_settings(runs, known)
         pooled = sparing.Inference(
             problem, seed=1, settings=settings, max_evaluations=len(known) + 60
         )
@@ -322,6 +371,16 @@ class TestDurability:
         assert more.n_calls == second.n_evaluations - first.n_evaluations
         again = run(store=store, max_evaluations=12, tolerance=1e-9)
         assert_same(again, second)
+
+    def test_a_pooled_run_goes_on_with_the_settings_it_began_with(self, tmp_path, monkeypatch):
+        """An earlier release may have chosen others."""
+        store = tmp_path / "runs"
+        own = replace(sparing.Settings(), initial_design=LatinHypercube(2 * BUDGET), n_active=3)
+        monkeypatch.setattr(several, "pooled_settings", lambda runs, known: own)
+        with pytest.raises(KilledError):
+            run(make_problem(Counted(2 * BUDGET + 2, die)), store=store)
+        monkeypatch.undo()
+        assert run(store=store).pooled.settings.n_active == 3
 
     def test_what_does_not_fit_the_directory_is_refused(self, tmp_path):
         store = tmp_path / "runs"
@@ -438,55 +497,112 @@ class TestCallbackAndFailures:
         assert caught.value.n_total < BUDGET
 
 
+def together(*results, **pooled):
+    return SeveralRuns(results, make_result(seed=9, **pooled), seed=0)
+
+
 class TestVerdict:
     def test_all_is_well(self):
-        results = [make_result(seed=seed) for seed in (1, 2, 3)]
-        several = SeveralRuns(tuple(results), make_result(seed=9), seed=0)
+        several = together(*(make_result(seed=seed) for seed in (1, 2, 3)), error=0.005)
         assert several.agree
         assert several.converged
-        assert several.verdict.startswith("All runs agree, and the pooled one has converged")
-        assert repr(several).startswith("SeveralRuns(3 runs, log_evidence=0.0000 ± 0.0100")
+        assert several.verdict == (
+            "All runs agree, log evidences to 0 and standard deviations to 0 %. "
+            "Use the result of the pooled run."
+        )
+        assert repr(several).startswith("SeveralRuns(3 runs, log_evidence=0.0000 ± 0.0050")
 
     def test_runs_that_disagree(self):
-        results = [make_result(seed=1), make_result(seed=2, mean=5.0)]
-        several = SeveralRuns(tuple(results), make_result(seed=9), seed=0)
+        several = together(make_result(seed=1), make_result(seed=2, mean=5.0))
         assert not several.agree
-        assert "the runs disagree" in several.verdict
-        assert "moments differ" in several.summary()
+        assert several.verdict.startswith("The runs disagree; run 2 differs from run 1: moments by")
+        assert "Nothing confirms the pooled run" in several.verdict
 
     def test_one_run_of_four_missed_something(self):
         results = [make_result(seed=seed) for seed in (1, 2, 3)]
-        several = SeveralRuns((*results, make_result(seed=4, mean=5.0)), make_result(seed=9), 0)
+        several = together(*results, make_result(seed=4, log_evidence=-0.7), error=0.005)
         assert not several.converged
-        assert several.verdict.startswith("Most runs agree, and the pooled one with them")
-        assert "not so run 4." in several.verdict
+        text = "Most runs agree; run 4 differs from run 1: log evidence by 0.7 ± 0.014. Nothing"
+        assert several.verdict.startswith(text)
 
     def test_a_pooled_run_that_found_something_else(self):
-        results = [make_result(seed=seed) for seed in (1, 2)]
-        several = SeveralRuns(tuple(results), make_result(seed=9, log_evidence=0.7), seed=0)
+        several = together(*(make_result(seed=seed) for seed in (1, 2)), log_evidence=0.7)
         assert several.diagnosis.verdict.name == "AGREE"
         assert not several.converged
-        assert "pooled run against run 1: log evidences differ by 0.7" in several.verdict
+        assert "; the pooled run differs from run 1: log evidence by 0.7" in several.verdict
+        assert several.result is several.pooled  # it knows more
+
+    def test_a_check_that_fails_is_part_of_the_verdict(self):
+        """Amber: to look closer; red: not to rely on it."""
+        runs = [make_result(seed=seed, error=2.0) for seed in (1, 2)]
+        amber = together(*runs, error=0.5)
+        assert amber.converged
+        text = "but look closer: its standard deviation is 0.5, where 0.1 was asked for."
+        assert amber.verdict.endswith(text)
+        red = together(*runs, error=1.5)
+        assert red.agree
+        assert not red.converged
+        assert "Do not rely on the pooled run yet: its standard deviation is 1.5" in red.verdict
+
+
+class TestResultToUse:
+    """The pooled run is never used where one of the runs is better."""
+
+    def test_a_run_that_agrees_and_has_a_smaller_error(self):
+        several = together(make_result(seed=1, error=0.05), make_result(seed=2), error=0.02)
+        assert several.result is several.results[1]
+        assert several.converged
+        assert several.verdict.endswith("Use the result of run 2.")
+        assert "the result of run 2\n" in several.summary()
+
+    def test_a_tenth_of_the_tolerance_is_precise_enough(self):
+        several = together(*(make_result(seed=seed, error=0.001) for seed in (1, 2)), error=0.009)
+        assert several.result is several.pooled
+
+    def test_a_smaller_error_of_a_run_that_differs_is_none(self):
+        missed = make_result(seed=2, log_evidence=-0.7, error=0.001)
+        several = together(*(make_result(seed=seed) for seed in (1, 3)), missed, error=0.02)
+        assert several.result is several.results[0]
 
     def test_a_pooled_run_that_did_not_converge(self):
         results = [make_result(seed=seed) for seed in (1, 2)]
-        several = SeveralRuns(tuple(results), make_result(seed=9, converged=False), seed=0)
+        several = together(*results, converged=False, error=0.001)
         assert several.agree
-        assert not several.converged
-        assert several.verdict.endswith("did not converge: allow more evaluations.")
+        assert several.result is several.results[0]
+        assert several.converged
+        assert "; the pooled run did not converge. Use the result of run 1." in several.verdict
+        other = together(*results, converged=False, error=0.001, log_evidence=0.7)
+        assert other.result is other.results[0]
+        assert not other.converged
 
+    def test_nothing_converged(self):
+        late = [make_result(seed=seed, converged=False) for seed in (1, 2)]
+        several = together(*late, converged=False, error=0.001)
+        assert several.result is several.pooled
+        assert not several.converged
+        assert "Next: allow more evaluations" in several.verdict
+
+    def test_runs_that_ran_out_of_evaluations_confirm_the_pooled_one(self):
+        late = [make_result(seed=seed, converged=False) for seed in (1, 2)]
+        several = together(*late, error=0.005)
+        assert several.converged
+        assert "run 1 did not converge; run 2 did not converge. Use the result" in several.verdict
+
+
+class TestSummary:
     def test_the_summary_has_every_run_and_the_pooled_result(self, both):
         text = str(both)
         lines = text.splitlines()
-        assert [line.split()[0] for line in lines[3:6]] == ["1", "2", "pooled"]
-        assert lines[6].startswith("between two runs at most: log evidence")
+        names = [line.split("  ")[0] for line in lines[3:6]]
+        assert names == ["run 1", "run 2", "the pooled run"]
         assert both.result.summary() in text
 
     def test_for_a_notebook(self):
         results = [make_result(seed=1), make_result(seed=2, mean=5.0)]
-        html = SeveralRuns(tuple(results), make_result(seed=9), seed=0)._repr_html_()
+        html = together(*results)._repr_html_()
         assert html.count("<tr>") > 4
-        assert "marginals of &#x27;x1&#x27; differ" in html
+        assert "the marginal of x1 by a total variation of 0.99" in html
+        assert "converged, differs" in html
         assert make_result(seed=9)._repr_html_() in html
 
 
@@ -499,7 +615,7 @@ class TestDisplay:
             assert f"sparing: {name}: 1 parameter, at most 13 evaluations" in lines
             assert any(line.startswith(f"sparing: {name}: iteration 1: 10/13") for line in lines)
         assert any(line.startswith("sparing: pooled: iteration") for line in lines)
-        assert any("All runs agree" in line for line in lines)
+        assert any("All runs agree, log evidences to" in line for line in lines)
 
     def test_a_panel_has_a_row_for_each_run(self, both):
         stream = io.StringIO()

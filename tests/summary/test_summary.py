@@ -26,7 +26,7 @@ from sparing.report.meanings import WARNING_MEANINGS
 from sparing.store import RunDirectory
 from sparing.summary import Light, Topic, check_run
 from sparing.summary.numbers import duration, estimate, parameter_rows, rounded
-from sparing.summary.story import ANOTHER_SEED, ITS_SOURCES, SEEN_BY, tell_story
+from sparing.summary.story import ITS_SOURCES, NOT_SOUGHT, STILL_UNSURE, tell_story
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.vbmc.exploration import LOOKING, Trusting
 from sparing.vbmc.final import FinalSolution, warnings_for_the_user
@@ -85,11 +85,12 @@ def test_times_in_the_unit_that_suits():
 def test_intervals_hold_95_percent_of_the_draws():
     result = made_by_hand(3)
     draws = result.posterior.sample(100_000, seed=1)
-    for index, row in enumerate(parameter_rows(result)):
-        inside = (draws[:, index] > float(row.low)) & (draws[:, index] < float(row.high))
+    for index, (_, *row) in enumerate(parameter_rows(result)):
+        mean, sd, low, high = map(float, row)
+        inside = (draws[:, index] > low) & (draws[:, index] < high)
         assert inside.mean() == pytest.approx(0.95, abs=0.01)
-        assert float(row.mean) == pytest.approx(draws[:, index].mean(), abs=0.03)
-        assert float(row.sd) == pytest.approx(draws[:, index].std(), rel=0.03)
+        assert mean == pytest.approx(draws[:, index].mean(), abs=0.03)
+        assert sd == pytest.approx(draws[:, index].std(), rel=0.03)
 
 
 # ------------------------------------------------------------------ checks
@@ -196,8 +197,16 @@ def test_advice_is_something_that_helps(reason, advice):
 def test_a_pooled_run_points_to_its_sources_instead_of_more_runs():
     result = converged()
     told = tuple(replace(entry, identifier=None) for entry in result.evaluations)
-    for evaluations, expected in ((result.evaluations, ANOTHER_SEED), (told, ITS_SOURCES)):
+    for evaluations, expected in ((result.evaluations, STILL_UNSURE), (told, ITS_SOURCES)):
         assert tell_story(replace(result, evaluations=evaluations)).next_steps[-1] == expected
+
+
+def test_what_remains_unsure_depends_on_whether_it_was_looked_for():
+    result = converged()
+    trusting = replace(result, settings=replace(result.settings, exploration=Trusting()))
+    assert tell_story(trusting).next_steps == (NOT_SOUGHT,)
+    ended = tell_story(replace(result, stop_reason=StopReason.BUDGET)).next_steps
+    assert not {NOT_SOUGHT, STILL_UNSURE} & set(ended)  # the check of it has said so
 
 
 @pytest.mark.parametrize(
@@ -340,7 +349,7 @@ def test_each_warning_of_a_run_has_the_topic_of_the_check_that_sees_the_same():
     )
     state = initial_state(result.posterior.transform, np.empty((0, 3)))
     warnings = warnings_for_the_user(solution, state, result.evaluations, StopReason.BUDGET)
-    topics = [SEEN_BY[warning.topic] for warning in warnings]
+    topics = [Topic[warning.topic.name] for warning in warnings]
     expected = [Topic.CONVERGENCE, Topic.SEARCH, Topic.BOX, Topic.FAILURES, Topic.WEIGHTS]
     assert topics == expected
 
@@ -388,7 +397,7 @@ def test_text_of_a_good_run():
     assert float(lines[0].split()[2]) == pytest.approx(LOG_EVIDENCE, abs=0.05)
     assert "the solution has been stable for long enough: converged" in text
     assert "what to worry about" not in text
-    assert "runs=4" in text
+    assert "runs=3" in text
     assert "result.report" in text
     header = lines.index(next(line for line in lines if line.startswith("parameter")))
     for name, mean, line in zip(

@@ -58,7 +58,7 @@ def entropy_monte_carlo_gradient(
     n_samples = normals.shape[2]
     parts = empty_gradient(mixture)
     pool = np.array(normals, dtype=np.float64, order="C").ravel()
-    value = entropy_and_gradient(*mixture.arrays, pool, 0, n_samples, n_samples, *parts)
+    value = entropy_and_gradient(*mixture.arrays, pool, 0, n_samples, n_samples, parts)
     return float(value), MixtureGradient.from_kernel(mixture, parts)
 
 
@@ -67,7 +67,7 @@ def expected_log_joint_gradient(
 ) -> tuple[float, MixtureGradient]:
     """E[G] and its gradient, averaged over the hyperparameter samples."""
     parts = empty_gradient(mixture)
-    value = expected_log_joint_and_gradient(*mixture.arrays, *surrogate.expansion.arrays, *parts)
+    value = expected_log_joint_and_gradient(*mixture.arrays, *surrogate.expansion.arrays, parts)
     return float(value), MixtureGradient.from_kernel(mixture, parts)
 
 

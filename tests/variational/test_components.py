@@ -4,10 +4,9 @@ from tests.variational.support import gaussian_gp
 
 from sparing.variational.components import (
     Growth,
+    NoGrowth,
     Progress,
     Pruning,
-    RestoringGrowth,
-    restored_n_components,
 )
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
@@ -19,8 +18,8 @@ def prune(mixture, gp, generator, strategy=Pruning(), n_draws=512):  # noqa: B00
     return strategy.prune(mixture, gp, BETA_LCB, n_draws, generator)
 
 
-def progress(*, improving=True, stable=True, since_pruning=99, n_training=1000, earlier=()):
-    return Progress(improving, stable, since_pruning, n_training, earlier)
+def progress(*, improving=True, stable=True, since_pruning=99, n_training=1000):
+    return Progress(improving, stable, since_pruning, n_training)
 
 
 @pytest.mark.parametrize(
@@ -117,23 +116,5 @@ def test_same_seed_same_pruning():
     assert 1 < one.n_components < 30
 
 
-@pytest.mark.parametrize(
-    ("current", "recent", "expected"),
-    [
-        (3, [20, 21, 22, 23, 24, 3], 21),  # one iteration does not outvote those before it
-        (3, [20, 21, 22, 23, 24, 3, 3, 3, 3, 3, 3], 3),  # many do
-        (12, [20, 21, 22, 23, 24, 12], 12),  # an ordinary fall stays
-        (30, [20, 21, 22], 30),
-        (2, [], 2),  # the first iteration after the warm-up
-        (4, [90] * 5 + [8] * 9, 4),  # only recent iterations count
-        (3, [90] * 5 + [8] * 9, 8),
-    ],
-)
-def test_a_sudden_fall_is_made_good(current, recent, expected):
-    assert restored_n_components(current, recent) == expected
-
-
-def test_growth_goes_on_from_what_was_restored_and_not_in_the_paper():
-    fallen = progress(improving=True, stable=False, earlier=[20, 21, 22, 23, 24, 3])
-    assert RestoringGrowth().next(3, fallen) == 22
-    assert Growth().next(3, fallen) == 4
+def test_without_growth_q_keeps_its_components():
+    assert NoGrowth().next(2, progress(improving=True, stable=True)) == 2

@@ -242,6 +242,12 @@ def test_other_coordinates_are_tried_at_most_every_few_iterations():
     assert paper.other_coordinates(state(), DIAGONAL) == []
 
 
+def test_other_coordinates_are_tried_at_once_in_a_run_that_was_told_much():
+    first = initial_state(TRANSFORM, np.empty((0, 2)))
+    told = replace(first, phase=Phase.ADAPTING, history=state().history[:1])
+    assert len(algorithm().other_coordinates(told, DIAGONAL)) == 1
+
+
 def test_coordinates_in_which_the_surrogate_gains_are_kept():
     subject, entries, before = algorithm(variational=QUICK), correlated(), state(mixture=DIAGONAL)
     current = trained_solution(subject, before, entries, DIAGONAL)

@@ -169,15 +169,16 @@ def sd_of(calibration=NOTHING_LEARNT, **changes):
     return evidence_of(sample, gp, calibration, np.random.default_rng(7)).sd
 
 
-def test_the_error_has_four_parts():
+def test_the_error_has_five_parts():
     gp, generator = quadratic_surrogate(2, 0.0), np.random.default_rng(7)
     own = average_sd(gp, hand_made_sample().equally_weighted(256, generator))
     assert sd_of() == pytest.approx(own)
     assert sd_of(Calibration(error_inflation=9.0)) == pytest.approx(3.0 * own)
     assert sd_of(Calibration(inflation=9.0)) == pytest.approx(own)  # that of the surrogate alone
     assert sd_of(curvature=0.4) == pytest.approx(math.hypot(own, 0.1))
+    assert sd_of(edge_sd=0.2) == pytest.approx(math.hypot(own, 0.2))
     assert sd_of(monte_carlo_sd=0.3) == pytest.approx(math.hypot(own, 0.3))
-    moved = np.std([-3.5, -2.0, -3.0], ddof=1)
+    moved = math.sqrt((0.5**2 + 1.0**2) / 2)  # from what it was in two iterations to -3
     assert sd_of(Calibration(recent=(-3.5, -2.0))) == pytest.approx(math.hypot(own, moved))
 
 
@@ -195,7 +196,7 @@ def test_the_track_record_reaches_the_reported_error():
         "untested": TrackRecord(),
         "right": TrackRecord((20,), (20.0,), (), ()),
         "wrong": TrackRecord((20,), (500.0,), (), ()),
-        "moving": TrackRecord((20, 0), (20.0, 0.0), (-5.0, 5.0), (0.5, 0.5)),
+        "moving": TrackRecord((20, 0), (20.0, 0.0), (-5.0, 5.0), (0.5, 0.5), (20, 30)),
     }
     found = {name: estimate(q, gp, record)[0] for name, record in records.items()}
     assert found["right"].inflation == found["untested"].inflation == 1.0

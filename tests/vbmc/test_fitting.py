@@ -7,7 +7,7 @@ import pytest
 from tests.vbmc.support import GOOD, ROUGH, STREAMS, TRANSFORM, row, state, trained
 
 from sparing.variational.adam import Adam
-from sparing.variational.components import Growth, Pruning, RestoringGrowth
+from sparing.variational.components import Growth, NoGrowth, Pruning
 from sparing.variational.fit import VariationalSettings
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.starts import RankByLowerBound
@@ -64,18 +64,11 @@ def test_iterations_are_counted_from_the_last_pruning_to_the_coming_one():
     assert progress_of(state([row(1)])).iterations_since_pruning > 50  # never
 
 
-def test_only_numbers_since_the_warm_up_are_remembered():
-    rows = [row(1, warm_up=True), row(2, n_components=5), row(3, n_components=8)]
-    assert list(progress_of(state(rows)).earlier) == [5, 8]
-
-
-def test_the_default_makes_good_a_sudden_fall():
-    history = [row(t, n_components=20) for t in range(1, 6)]
-    before = state([*history, row(6, n_components=2)])  # the mixture has two now
-    assert n_components(before, 1000, Settings()) == 22  # stable: two more
-    assert Settings().variational.growth == RestoringGrowth()
-    paper = replace(Settings(), variational=VariationalSettings(growth=Growth()))
-    assert n_components(before, 1000, paper) == 4
+def test_components_grow_unless_they_are_to_stay():
+    before = state([row(t) for t in range(1, 7)])
+    assert n_components(before, 1000, Settings()) == 4  # stable: two more
+    fixed = replace(Settings(), variational=VariationalSettings(growth=NoGrowth()))
+    assert n_components(before, 1000, fixed) == 2
 
 
 QUICK = Adam(max_steps_base=20, max_steps_per_component=0)

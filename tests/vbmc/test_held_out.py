@@ -72,11 +72,30 @@ def test_the_track_record_teaches_two_inflations_and_the_last_estimates():
         squares=(0.0, 0.0, 10.0, 10.0, 10.0),
         estimates=(-9.0, -5.0, -4.0, -3.9, -3.8),
         sds=(np.inf, np.inf, 1.5, 0.9, 0.1),
+        n_evaluations=(10, 20, 30, 40, 50),
     )
     found = strategy.calibration(record)
     assert found.inflation == pytest.approx((30 + 4) / 10)
     assert found.error_inflation == pytest.approx((30 + 16) / 10)
     assert found.recent == (-3.9, -3.8)  # the one before did not know itself
+
+
+@pytest.mark.parametrize(
+    ("n_evaluations", "n_recent"),
+    [
+        ((5, 10, 15, 20, 25), 3),  # at least as many as these
+        ((70, 76, 82, 88, 94), 4),  # 94 less a quarter is 70.5
+        ((100, 103, 106, 109, 112), 5),
+        ((10, 20), 2),
+        ((), 0),
+    ],
+)
+def test_estimates_of_the_last_quarter_of_the_evaluations_count(n_evaluations, n_recent):
+    estimates = tuple(float(n) for n in n_evaluations)
+    sds = (0.1,) * len(estimates)
+    record = TrackRecord(estimates=estimates, sds=sds, n_evaluations=n_evaluations)
+    found = HeldOutCalibration().calibration(record).recent
+    assert found == estimates[len(estimates) - n_recent :]
 
 
 def test_known_noise_is_no_error_of_the_surrogate():

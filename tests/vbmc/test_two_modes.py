@@ -1,4 +1,7 @@
-"""Whole runs that begin at one of two modes: none may stop before it has found the other."""
+"""Whole runs that begin at one of two modes: none may stop before it has found the other.
+
+And runs that are told of several modes, which should know them at once.
+"""
 
 from dataclasses import replace
 
@@ -9,7 +12,7 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.problem import Problem
 from sparing.vbmc.engine import Engine
-from sparing.vbmc.exploration import FILL, LOOKING, Trusting
+from sparing.vbmc.exploration import FILL, LOOKING, LookAtOnce, LookElsewhere, Trusting
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.stopping import StopReason
 
@@ -36,6 +39,8 @@ def run(settings, target=log_two_normals, half_width=12.0, budget=200, n_asked=1
         while len(engine.pending) < n_asked:
             engine.apply(engine.propose())
         for proposal in list(engine.pending.values())[:n_told]:
+            if engine.final is not None:
+                break
             outcome = Outcome(target(proposal.x), Status.OK, 0.1)
             engine.apply(Evaluation(len(engine.log), proposal.identifier, proposal.x, outcome))
     return engine
@@ -81,7 +86,30 @@ def test_a_run_that_trusts_what_is_stable_stops_with_one_of_them():
 
 
 def test_the_paper_never_looks():
-    engine = run(Settings.paper(), log_normal, half_width=3.0, budget=60)
+    paper = Settings.paper()
+    soon = replace(paper, stopping=replace(paper.stopping, n_stable=3))
+    engine = run(soon, log_normal, half_width=3.0, budget=60)
     assert engine.stop_reason is StopReason.STABLE
     assert not {entry.rule for entry in engine.log} & set(LOOKING)
     assert engine.final.posterior.mixture is engine.state.history[-1].posterior.mixture
+
+
+@pytest.mark.parametrize(("exploration", "missing"), [(LookAtOnce(), 0.0), (LookElsewhere(), 0.29)])
+def test_a_run_that_is_told_of_all_modes_knows_them_at_once(exploration, missing):
+    """Of four equal modes q, with two components, knows three; nothing is evaluated for it."""
+    centres = np.array([[-6.0, -6.0], [6.0, 0.0], [-6.0, 6.0], [0.0, 0.0]])
+
+    def log_four_normals(x):
+        exponents = -0.5 * ((x - centres) ** 2).sum(axis=1)
+        return float(np.logaddexp.reduce(exponents) - np.log(8 * np.pi))
+
+    generator = np.random.default_rng(1)
+    told = np.vstack([centre + 1.5 * generator.standard_normal((12, 2)) for centre in centres])
+    design = replace(Settings().initial_design, n_points=len(told))
+    settings = replace(Settings(), exploration=exploration, initial_design=design)
+    problem = Problem(log_four_normals, [-9.0, -9.0], [9.0, 9.0])
+    engine = Engine(problem, settings, RandomStreams(2), told[:0], 300)
+    for index, x in enumerate(told):
+        engine.apply(Evaluation(index, None, x, Outcome(log_four_normals(x), Status.OK, 0.1)))
+    assert engine.history[-1].log_evidence == pytest.approx(-missing, abs=0.05)
+    assert len(engine.state.agenda.points) == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from sparing.cli.arguments import Commands, add_command, add_json, positive
 from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, diagnosis_members
-from sparing.cli.stored_runs import result_of, runs_of
+from sparing.cli.stored_runs import pooled_of, result_of, runs_of
 from sparing.results.agreement import Verdict, diagnose
 from sparing.results.comparison import compare
 from sparing.running.stored_run import RESULT
@@ -78,11 +78,13 @@ def _short_name(path: str) -> str:
 def diagnose_runs(options: argparse.Namespace) -> ExitCode:
     """Judge whether several runs of one problem agree.
 
-    Differences of the evidences against their errors, of the moments (gsKL) and of the marginals
-    (MMTV), and which runs to drop.
+    Differences of the evidences against their errors, of the standard deviations, the moments
+    (gsKL) and the marginals (MMTV), and which runs differ in what.
     """
-    paths = runs_of(options.runs[0]) if len(options.runs) == 1 else options.runs
-    diagnosis = diagnose([result_of(path) for path in paths])
+    paths, pooled = options.runs, None
+    if len(paths) == 1:
+        paths, pooled = runs_of(paths[0]), pooled_of(paths[0])
+    diagnosis = diagnose([result_of(path) for path in paths], pooled=pooled)
     answer(options, diagnosis_members(diagnosis, paths), str(diagnosis))
     return ExitCode.NOT_TRUSTED if diagnosis.verdict is Verdict.DISAGREE else ExitCode.OK
 

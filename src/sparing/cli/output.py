@@ -122,7 +122,7 @@ def several_members(several: SeveralRuns) -> dict[str, Any]:
         "n_evaluations": several.n_evaluations,
         "seed": several.seed,
         "diagnosis": several.diagnosis and diagnosis_members(several.diagnosis, names),
-        "pooled_disagreements": several.pooled_disagreements,
+        "used": several.used,
         "result": result_members(several.result),
     }
 
@@ -136,6 +136,7 @@ def diagnosis_members(diagnosis: Diagnosis, paths: Sequence[str]) -> dict[str, A
             {"path": path, "kept": run.kept, **asdict(run)}
             for path, run in zip(paths, diagnosis.runs, strict=True)
         ],
+        "pooled": diagnosis.pooled and asdict(diagnosis.pooled),
         "pairs": [{**asdict(pair), "mmtv": pair.mmtv} for pair in diagnosis.pairs],
         "advice": diagnosis.advice,
     }

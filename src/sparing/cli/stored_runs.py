@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sparing.cli.exit_codes import UsageError
 from sparing.results.result import Result
+from sparing.results.several_runs import SeveralRuns
 from sparing.running.load_run import load_run
 from sparing.store import RunDirectory
 from sparing.store.run_directory import PROBLEM
@@ -41,16 +42,23 @@ def open_run(directory: Path) -> RunDirectory:
 
 
 def result_of(path: str) -> Result:
-    """The result of a run directory or result file; of several runs, the newest pooled one."""
+    """The result of a run directory or result file; of several runs, the one to use."""
     location = Path(path)
     if not location.exists():
         raise UsageError(f"there is no run directory and no result file {path}")
+    pooled = pooled_of(path)
+    if pooled is not None:
+        return SeveralRuns(tuple(result_of(run) for run in runs_of(path)), pooled, seed=0).result
     if location.is_dir():
-        group = read_group(location)
-        if group is not None and group.pooled_paths:
-            location = list(group.pooled_paths.values())[-1]
         require_run_directory(location)
     return load_run(location)
+
+
+def pooled_of(path: str) -> Result | None:
+    """The result of the newest pooled run in a directory of several; None where there is none."""
+    group = read_group(Path(path)) if Path(path).is_dir() else None
+    paths = [] if group is None else list(group.pooled_paths.values())
+    return load_run(paths[-1]) if paths else None
 
 
 def runs_of(path: str) -> list[str]:

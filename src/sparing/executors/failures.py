@@ -204,7 +204,7 @@ class FailurePolicy:
     def __post_init__(self) -> None:
         faults = [
             f"{name} must be SKIP, RAISE or retry(n), not {value!r}"
-            for name in ("exception", "invalid_value", "timed_out", "worker_died")
+            for name in (kind.name.lower() for kind in FailureKind)
             if not isinstance(value := getattr(self, name), Reaction)
         ]
         if not 0.0 <= self.max_failed_fraction <= 1.0:
@@ -219,12 +219,7 @@ class FailurePolicy:
         >>> sparing.FailurePolicy().reaction(FailureKind.TIMED_OUT) == sparing.SKIP
         True
         """
-        return {
-            FailureKind.EXCEPTION: self.exception,
-            FailureKind.INVALID_VALUE: self.invalid_value,
-            FailureKind.TIMED_OUT: self.timed_out,
-            FailureKind.WORKER_DIED: self.worker_died,
-        }[kind]
+        return getattr(self, kind.name.lower())
 
     def check(self, evaluations: Sequence[Evaluation]) -> None:
         """Raise TooManyFailuresError when too many of all the evaluations so far failed.

@@ -73,24 +73,15 @@ def component_integrals(means, scales, lengths, inputs, alpha, hyperparameters):
     return result
 
 
-@kernel
+@inline
 def expected_log_joint_and_gradient(
-    weights,
-    means,
-    scales,
-    lengths,
-    inputs,
-    alpha,
-    hyperparameters,
-    gradient_means,
-    gradient_log_scales,
-    gradient_log_lengths,
-    gradient_weights,
+    weights, means, scales, lengths, inputs, alpha, hyperparameters, gradients
 ):
     """Σ_k w_k I_k averaged over the S samples (Eqs. 10 and S9), and its gradient.
 
-    Gradients are overwritten; those of scales and lengths are with respect to their logarithms.
+    gradients: those by μ, log σ, log λ and w, which are overwritten.
     """
+    gradient_means, gradient_log_scales, gradient_log_lengths, gradient_weights = gradients
     n_samples = alpha.shape[0]
     n_components = weights.size
     n_dimensions, n_points = inputs.shape
@@ -160,10 +151,7 @@ def convolved_kernels(means, scales, lengths, inputs, psi):
 
 @warm_up
 def _warm_up() -> None:
-    weights, means, scales, lengths = np.ones(1), np.zeros((1, 1)), np.ones(1), np.ones(1)
     inputs, alpha, hyperparameters = np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 6))
-    mixture = (means, scales, lengths)
-    gradients = (np.empty((1, 1)), np.empty(1), np.empty(1), np.empty(1))
+    mixture = (np.zeros((1, 1)), np.ones(1), np.ones(1))
     component_integrals(*mixture, inputs, alpha, hyperparameters)
-    expected_log_joint_and_gradient(weights, *mixture, inputs, alpha, hyperparameters, *gradients)
     convolved_kernels(*mixture, inputs, hyperparameters[0])

@@ -88,31 +88,21 @@ def mixture_log_density(points, weights, means, scales, lengths):
     return result
 
 
-@kernel
+@inline
 def entropy_and_gradient(
-    weights,
-    means,
-    scales,
-    lengths,
-    normals,
-    first,
-    n_samples,
-    n_fresh,
-    gradient_means,
-    gradient_log_scales,
-    gradient_log_lengths,
-    gradient_weights,
+    weights, means, scales, lengths, normals, first, n_samples, n_fresh, gradients
 ):
     """Monte Carlo entropy of the mixture and its reparameterised gradient (Section S1.1).
 
     Component k uses the N_s = n_samples points ξ_s = μ_k + σ_k λ ε_s; the draws ε (K, D, n_fresh)
-    start at normals[first], and samples beyond n_fresh mirror earlier ones (ε, then -ε). The four
-    gradients are overwritten; those of scales and lengths are with respect to their logarithms.
+    start at normals[first], and samples beyond n_fresh mirror earlier ones (ε, then -ε). The
+    gradients, by μ, log σ, log λ and w, are overwritten.
 
     The value is H = Σ_k w_k (H_k - log w_k) + Σ_k w_k E_k[log r_k]: component entropies H_k are
     known, so only the last term is noisy. Gradients are the paper's, without its 1/K² and with
     the denominator (σ_l λ)².
     """
+    gradient_means, gradient_log_scales, gradient_log_lengths, gradient_weights = gradients
     n_components, n_dimensions = means.shape
     gradient_means[:] = 0.0
     gradient_log_scales[:] = 0.0
@@ -152,31 +142,20 @@ def entropy_and_gradient(
         entropy += weights[k] * (component_entropy - log_weights[k] + log_responsibility)
         # d H / d w_k, first term: -E_k[log q], by the same split.
         gradient_weights[k] += component_entropy - log_weights[k] + log_responsibility
+        mixture = weights, scales, lengths
         _accumulate_path_gradient(
-            k, weights, scales, lengths, centres, points, terms, total, precision_sum, pull,
-            gradient_means, gradient_log_scales, gradient_log_lengths, gradient_weights,
-        )  # fmt: skip
+            k, mixture, centres, points, terms, total, precision_sum, pull, gradients
+        )
     return entropy
 
 
 @inline
 def _accumulate_path_gradient(
-    k,
-    weights,
-    scales,
-    lengths,
-    centres,
-    points,
-    terms,
-    inverse_total,
-    precision_sum,
-    pull,
-    gradient_means,
-    gradient_log_scales,
-    gradient_log_lengths,
-    gradient_weights,
+    k, mixture, centres, points, terms, inverse_total, precision_sum, pull, gradients
 ):
     """Add the samples of component k: -∇log q at ξ, carried to the parameters by dξ/dφ."""
+    weights, scales, lengths = mixture
+    gradient_means, gradient_log_scales, gradient_log_lengths, gradient_weights = gradients
     n_dimensions, n_samples = points.shape
     weight = weights[k] / n_samples
     precision_sum[:] = 0.0
@@ -239,7 +218,5 @@ def entropy_lower_bound(weights, means, scales, lengths):
 
 @warm_up
 def _warm_up() -> None:
-    weights, means, scales, lengths = np.ones(1), np.zeros((1, 1)), np.ones(1), np.ones(1)
-    mixture_log_density(np.zeros((1, 1)), weights, means, scales, lengths)
-    gradients = (np.empty((1, 1)), np.empty(1), np.empty(1), np.empty(1))
-    entropy_and_gradient(weights, means, scales, lengths, np.zeros(1), 0, 1, 1, *gradients)
+    one, square = np.ones(1), np.zeros((1, 1))
+    mixture_log_density(square, one, square, one, one)

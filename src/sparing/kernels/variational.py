@@ -16,10 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparing.kernels.compilation import inline, inlined, kernel, warm_up
-from sparing.kernels.expected_log_joint import (
-    component_integrals,
-    expected_log_joint_and_gradient,
-)
+from sparing.kernels.expected_log_joint import component_integrals, expected_log_joint_and_gradient
 from sparing.kernels.mixture import entropy_and_gradient, entropy_lower_bound
 
 LEARNING_FIELDS = (
@@ -112,8 +109,6 @@ def add_penalty_gradient(phi, weights, means, bounds, penalties, gradient):
 
 _unpack_parameters = inlined(unpack_parameters)
 _add_penalty_gradient = inlined(add_penalty_gradient)
-_expected_log_joint_and_gradient = inlined(expected_log_joint_and_gradient)
-_entropy_and_gradient = inlined(entropy_and_gradient)
 _component_integrals = inlined(component_integrals)
 
 
@@ -143,16 +138,14 @@ def _objective_and_gradient(
     """F(φ) and its gradient; parts holds the scratch gradients of the two terms."""
     n_components, n_dimensions = means.shape
     _unpack_parameters(phi, weights, means, scales, lengths)
+    value = expected_log_joint_and_gradient(
+        weights, means, scales, lengths, inputs, alpha, hyperparameters, parts[0]
+    )
+    value += entropy_and_gradient(
+        weights, means, scales, lengths, normals, first, n_samples, n_fresh, parts[1]
+    )
     joint_means, joint_scales, joint_lengths, joint_weights = parts[0]
     entropy_means, entropy_scales, entropy_lengths, entropy_weights = parts[1]
-    value = _expected_log_joint_and_gradient(
-        weights, means, scales, lengths, inputs, alpha, hyperparameters,
-        joint_means, joint_scales, joint_lengths, joint_weights,
-    )  # fmt: skip
-    value += _entropy_and_gradient(
-        weights, means, scales, lengths, normals, first, n_samples, n_fresh,
-        entropy_means, entropy_scales, entropy_lengths, entropy_weights,
-    )  # fmt: skip
     position = 0
     for k in range(n_components):
         for i in range(n_dimensions):

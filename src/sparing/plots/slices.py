@@ -16,7 +16,6 @@ from sparing.plots.style import BLUE, GREEN, GREY, ORANGE
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 GRID = 400
@@ -54,7 +53,9 @@ def plot_slices(result: RunRecord) -> Figure:
         ax.plot(x, posterior, color=GREEN, linestyle="--", label="posterior")
         ax.axvline(mode[i], color=GREY, linestyle=":", linewidth=1, label="mode")
         if len(names) == 1:
-            _draw_points(ax, result)
+            values = [entry.value for entry in result.evaluations if np.isfinite(entry.value)]
+            dots = style.evaluated_points(result)[:, 0]
+            ax.plot(dots, values, "o", color=ORANGE, markersize=4, label="evaluated points")
         top = float(np.max(mean))
         highest = min(float(np.max(mean + 2 * sd)), top + 0.5 * DEPTH)
         ax.set_ylim(top - DEPTH, highest + 0.1 * DEPTH)
@@ -65,12 +66,6 @@ def plot_slices(result: RunRecord) -> Figure:
     axes[0].set_ylabel("log joint density")
     style.legend_above(figure, 4, font_size=9)
     return figure
-
-
-def _draw_points(ax: Axes, result: RunRecord) -> None:
-    x = style.evaluated_points(result)[:, 0]
-    values = [entry.value for entry in result.evaluations if np.isfinite(entry.value)]
-    ax.plot(x, values, "o", color=ORANGE, markersize=4, label="evaluated points")
 
 
 def _interesting(x: Array, values: Array, top: float) -> tuple[float, float]:

@@ -48,11 +48,7 @@ class LiveStatus:
 
 
 def write_report(
-    record: RunRecord,
-    path: str | PathLike[str],
-    *,
-    title: str,
-    reference: ArrayLike | None = None,
+    record: RunRecord, path: str | PathLike[str], *, title: str, reference: ArrayLike | None = None
 ) -> Path:
     """Write the page to a file, complete or not at all, and return where it is.
 

@@ -1,22 +1,24 @@
-"""Do several independent runs of the same problem agree, and which of them are to be dropped?
+"""Do several independent runs of the same problem agree, and if not, in what do they differ?
 
 l_i, s_i      log evidence of run i and its standard deviation
-z             |l_i - l_j| / sqrt(s_i^2 + s_j^2)
+e_i           gsKL of its posterior to the truth, as the run itself expects it
 gsKL          symmetrised KL divergence between normals with the runs' moments
 TV_d          total variation between the marginals of parameter d, half their L1 distance
 MMTV          its mean over the parameters
 
-A run errs in two ways: it misses part of the posterior, and then its evidence is too low, or its
-surrogate is wrong. So each run is judged against the one with the highest lower confidence bound
-of the evidence, l - 3 s. That is the best guess, not the truth: when most runs disagree with it,
-the verdict says so.
+Two runs differ where a difference is neither negligible nor within what both report as their
+errors, which add up: s_i^2 + s_j^2 and e_i + e_j. A run errs in two ways: it misses part of the
+posterior, and then its evidence is too low, or its surrogate is wrong. So each run is judged
+against the one with the highest lower confidence bound of the evidence, l - 3 s. That is the best
+guess, not the truth: when most runs differ from it, the verdict says so. A run that did not
+converge is not wrong for that: it is told beside.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -25,10 +27,12 @@ import numpy as np
 from sparing.errors import SettingsError
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
+from sparing.summary.numbers import estimate
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.posterior import Posterior
 
 QUANTILES = 256  # per run and marginal, for the total variation
+POOLED = "the pooled run"
 CONFIDENCE_SDS = 3.0  # as in the ELCBO (paper, Section 3.2)
 
 
@@ -36,17 +40,21 @@ CONFIDENCE_SDS = 3.0  # as in the ELCBO (paper, Section 3.2)
 class AgreementLimits:
     """How far two runs may differ and still agree.
 
+    What is below the first four is negligible. They are what one run that has converged may be off
+    by: 0.1 in the log evidence (paper, Section 4), and 0.02 D in gsKL, as if every mean were off by
+    0.2 of its standard deviation, or every standard deviation by 15 % (docs/decisions/0014).
+
     >>> another = sparing.infer(problem, seed=2, progress=False)
-    >>> limits = sparing.AgreementLimits(total_variation=0.1)
+    >>> limits = sparing.AgreementLimits(sd_ratio=1.05)
     >>> print(sparing.diagnose([result, another], limits).verdict)
     all runs agree
     """
 
-    # Errors of the evidence up to 0.1 are negligible (paper, Section 4), however small the sds.
-    negligible_difference: float = 0.1
-    evidence_sds: float = 3.0  # exceeded by 3 in 1,000 pairs of sound runs
-    divergence: float = 1.0  # gsKL below one is desirable (paper, Figure 2)
-    total_variation: float = 0.2  # of a marginal: four fifths of the mass are common
+    log_evidence: float = 0.1
+    divergence: float = 0.02  # gsKL, for each parameter
+    sd_ratio: float = 1.15  # of a parameter's two standard deviations, the larger to the smaller
+    total_variation: float = 0.1  # of a marginal: nine tenths of the mass are common
+    errors: float = 3.0  # and so many times what the two runs report as their errors is allowed
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,8 @@ class PairAgreement:
     difference: float  # of the log evidences, first - second
     difference_sd: float
     divergence: float  # gsKL
+    expected_divergence: float  # by what the two report as their errors
+    sd_ratio: tuple[float, ...]  # one per parameter, at least 1
     total_variation: tuple[float, ...]  # TV_d, one per parameter
 
     @property
@@ -66,53 +76,55 @@ class PairAgreement:
         return float(np.mean(self.total_variation))
 
     @property
-    def difference_in_sds(self) -> float:
-        """z, the difference of the log evidences in units of its sd."""
-        if self.difference == 0.0:
-            return 0.0
-        return abs(self.difference) / self.difference_sd if self.difference_sd > 0.0 else math.inf
+    def sd_percent(self) -> float:
+        """By how much the standard deviations of a parameter differ at most."""
+        return 100.0 * (max(self.sd_ratio) - 1.0)
 
-    def disagreements(self, names: Sequence[str], limits: AgreementLimits) -> tuple[str, ...]:
+    def differences(self, names: Sequence[str], limits: AgreementLimits) -> tuple[str, ...]:
         """In which respects the two runs differ by more than the limits."""
-        texts = []
-        size, sds = abs(self.difference), self.difference_in_sds
-        # Not "size > limit": a difference that is not a number is no agreement.
-        if not (size <= limits.negligible_difference or sds <= limits.evidence_sds):
-            texts.append(f"log evidences differ by {size:.3g}, {sds:.3g} times the error")
-        if not self.divergence <= limits.divergence:
-            texts.append(f"moments differ: gsKL {self.divergence:.3g}")
-        worst = int(np.argmax(self.total_variation))
-        if not self.total_variation[worst] <= limits.total_variation:
-            texts.append(
-                f"marginals of {names[worst]!r} differ: total variation "
-                f"{self.total_variation[worst]:.2f}"
-            )
-        return tuple(texts)
+        n, errors, expected = len(names), limits.errors, self.expected_divergence
+        # Spread evenly over n means and n standard deviations, a gsKL of e moves each mean by
+        # sqrt(e / n) of its sd and each log sd by sqrt(e / 2n); two normals whose means are delta
+        # sds apart have a total variation of delta / sqrt(2 pi).
+        shift = errors * math.sqrt(expected / n)
+        i, j = int(np.argmax(self.sd_ratio)), int(np.argmax(self.total_variation))
+        size, ratio, variation = abs(self.difference), self.sd_ratio[i], self.total_variation[j]
+        close = {
+            f"log evidence by {size:.3g} ± {self.difference_sd:.2g}": size
+            <= max(limits.log_evidence, errors * self.difference_sd),
+            f"moments by a gsKL of {self.divergence:.3g}": self.divergence
+            <= max(limits.divergence * n, errors * expected),
+            f"the standard deviation of {names[i]} by {100.0 * (ratio - 1.0):.3g} %": ratio
+            <= max(limits.sd_ratio, math.exp(shift / math.sqrt(2.0))),
+            f"the marginal of {names[j]} by a total variation of {variation:.2f}": variation
+            <= max(limits.total_variation, shift / math.sqrt(2.0 * math.pi)),
+        }
+        return tuple(text for text, is_close in close.items() if not is_close)  # nor is NaN
 
 
 class Verdict(enum.StrEnum):
     """What the runs say together."""
 
     AGREE = "all runs agree"
-    MOST_AGREE = "most runs agree; drop the others"
-    DISAGREE = "the runs disagree: no result can be trusted yet"
+    MOST_AGREE = "most runs agree"
+    DISAGREE = "the runs disagree"
 
 
 @dataclass(frozen=True)
 class RunJudgement:
-    """One run: kept when there is no reason to drop it."""
+    """One run beside the best: whether it converged, and in what it differs."""
 
-    run: int | None  # counted from 1; None for the pooled one
+    name: str
     log_evidence: float
     sd: float
     n_evaluations: int
     converged: bool
-    reasons_to_drop: tuple[str, ...]
+    differences: tuple[str, ...]
 
     @property
     def kept(self) -> bool:
         """Whether the run agrees with the best one."""
-        return not self.reasons_to_drop
+        return not self.differences
 
 
 @dataclass(frozen=True)
@@ -125,18 +137,19 @@ class Diagnosis:
     >>> diagnosis = sparing.diagnose([result, another])
     >>> diagnosis.verdict
     <Verdict.AGREE: 'all runs agree'>
-    >>> diagnosis.kept, diagnosis.dropped
-    ((1, 2), ())
+    >>> diagnosis.kept, diagnosis.dropped, diagnosis.agree
+    ((1, 2), (), True)
+    >>> diagnosis.finding.startswith("all runs agree, log evidences to 0.00")
+    True
     >>> diagnosis.advice[0] == f"use run {diagnosis.best}"
     True
-    >>> diagnosis.agree, diagnosis.pooled_verdict
-    (True, '')
+    >>> diagnosis.rows[1][0]
+    'run 2'
     """
 
     runs: tuple[RunJudgement, ...]
     pairs: tuple[PairAgreement, ...]
     best: int
-    names: tuple[str, ...]
     pooled: RunJudgement | None = None
 
     @property
@@ -146,7 +159,7 @@ class Diagnosis:
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """Numbers of the runs that do not."""
+        """Numbers of the runs that differ from it."""
         return tuple(i for i, judgement in enumerate(self.runs, start=1) if not judgement.kept)
 
     @property
@@ -163,28 +176,39 @@ class Diagnosis:
         return self.verdict is Verdict.AGREE and (self.pooled is None or self.pooled.kept)
 
     @property
-    def pooled_verdict(self) -> str:
-        """What to make of the pooled run, in a sentence or two; empty without one."""
-        if self.pooled is None:
-            return ""
-        trusted = self.pooled.kept and self.pooled.converged
-        if trusted and self.verdict is Verdict.MOST_AGREE:
-            return (
-                f"Most runs agree, and the pooled one with them, which knows what all have found; "
-                f"not so run {', '.join(map(str, self.dropped))}. To be sure, start again with "
-                "another seed, and see whether both pooled results agree (sparing.diagnose)."
+    def finding(self) -> str:
+        """The verdict with its reasons: how close runs are, which differ in what, and so on."""
+        texts = [str(self.verdict)]
+        if self.verdict is Verdict.AGREE:
+            evidence = max(abs(pair.difference) for pair in self.pairs)
+            percent = max(pair.sd_percent for pair in self.pairs)
+            texts[0] += f", log evidences to {evidence:.2g} and standard deviations to "
+            texts[0] += f"{percent:.2g} %"
+        texts += [
+            f"{run.name} differs from run {self.best}: {', '.join(run.differences)}"
+            for run in self._judged
+            if not run.kept
+        ]
+        texts += [f"{run.name} did not converge" for run in self._judged if not run.converged]
+        return "; ".join(texts)
+
+    @property
+    def _judged(self) -> tuple[RunJudgement, ...]:
+        return self.runs if self.pooled is None else (*self.runs, self.pooled)
+
+    @property
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Of a table of the runs, the pooled one last: name, log evidence, evaluations, verdict."""
+        ends = {True: "converged, ", False: "NOT converged, "}
+        return [
+            (
+                run.name,
+                estimate(run.log_evidence, run.sd),
+                str(run.n_evaluations),
+                ends[run.converged] + ("agrees" if run.kept else "differs"),
             )
-        if not self.agree:
-            faults = [] if self.verdict is Verdict.AGREE else [str(self.verdict)]
-            faults += [f"pooled run {reason}" for reason in self.pooled.reasons_to_drop]
-            return (
-                f"Do not rely on this result yet: {'; '.join(faults)}. The pooled run "
-                "knows all that any run has found, but nothing confirms it: start again with "
-                "another seed, and see whether both pooled results agree (sparing.diagnose)."
-            )
-        if not trusted:
-            return "All runs agree, but the pooled one did not converge: allow more evaluations."
-        return "All runs agree, and the pooled one has converged: use its result."
+            for run in self._judged
+        ]
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -200,21 +224,20 @@ class Diagnosis:
         return tuple(texts)
 
     def __str__(self) -> str:
-        lines = [f"{self.verdict} (best: run {self.best})", ""]
-        lines.append(f"{'run':>3}  {'log evidence':>20}  {'evaluations':>11}  verdict")
-        for judgement in self.runs:
-            evidence = f"{judgement.log_evidence:z.3f} ± {judgement.sd:.3f}"
-            word = "keep" if judgement.kept else "drop: " + "; ".join(judgement.reasons_to_drop)
-            lines.append(
-                f"{judgement.run:>3}  {evidence:>20}  {judgement.n_evaluations:>11}  {word}"
-            )
-        lines += ["", "runs   difference of log evidences  gsKL      MMTV"]
+        lines = [f"{self.finding} (best: run {self.best})", "", *table(self.rows)]
+        lines += ["", "runs   difference of log evidences  sds       gsKL      MMTV"]
         for pair in self.pairs:
             difference = f"{pair.difference:z.3f} ± {pair.difference_sd:.3f}"
-            numbers = f"{pair.divergence:<8.3g}  {pair.mmtv:.3f}"
+            numbers = f"{f'{pair.sd_percent:.2g} %':<8}  {pair.divergence:<8.3g}  {pair.mmtv:.3f}"
             lines.append(f"{pair.first:>2}, {pair.second:<2} {difference:<27}  {numbers}")
         lines += ["", *(f"next: {text}" for text in self.advice)]
         return "\n".join(lines)
+
+
+def table(rows: Iterable[tuple[str, str, str, str]]) -> list[str]:
+    """The lines of a table of runs."""
+    head = ("", "log evidence", "evaluations", "")
+    return [f"{a:<14}  {b:>20}  {c:>11}  {d}".rstrip() for a, b, c, d in (head, *rows)]
 
 
 def diagnose(
@@ -223,12 +246,12 @@ def diagnose(
     *,
     pooled: Result | None = None,
 ) -> Diagnosis:
-    """Judge independent runs of one problem: do they agree, and which are to be dropped?
+    """Judge independent runs of one problem: do they agree, and which of them differ in what?
 
     Give two or more results of the same problem with different seeds (better: different starting
-    points or plausible boxes as well). Runs that did not converge are dropped if any other did.
-    ``pooled`` is the result of a run that was told what all of them evaluated, as ``infer`` makes
-    one with ``runs=``; it is judged against the best of them.
+    points or plausible boxes as well). The best of them, by which all are judged, has converged if
+    any has. ``pooled`` is the result of a run that was told what all of them evaluated, as
+    ``infer`` makes one with ``runs=``; it is judged against the best of them.
 
     >>> others = [sparing.infer(problem, seed=seed, progress=False) for seed in (2, 3)]
     >>> print(sparing.diagnose([result, *others]).verdict)
@@ -241,29 +264,25 @@ def diagnose(
     best = _best(runs)
     names = runs[0].problem.names
 
-    def judgement(number: int | None, run: Result, pair: PairAgreement | None) -> RunJudgement:
+    def judgement(name: str, run: Result, pair: PairAgreement | None) -> RunJudgement:
         """Of a run that the pair compares with the best one; None for the best one itself."""
-        late = number is not None and runs[best].converged and not run.converged
-        reasons = ["did not converge"] if late else []
-        if pair is not None:
-            texts = pair.disagreements(names, limits)
-            reasons += [f"against run {best + 1}: {text}" for text in texts]
         return RunJudgement(
-            run=number,
+            name=name,
             log_evidence=run.log_evidence,
             sd=run.log_evidence_sd,
             n_evaluations=run.n_evaluations,
             converged=run.converged,
-            reasons_to_drop=tuple(reasons),
+            differences=() if pair is None else pair.differences(names, limits),
         )
 
     judgements = tuple(
-        judgement(i + 1, run, pairs.get((min(i, best), max(i, best)))) for i, run in enumerate(runs)
+        judgement(f"run {i + 1}", run, pairs.get((min(i, best), max(i, best))))
+        for i, run in enumerate(runs)
     )
     of_pooled = None
     if pooled is not None:
-        of_pooled = judgement(None, pooled, pair_agreement(best, len(runs), (*runs, pooled)))
-    return Diagnosis(judgements, tuple(pairs.values()), best + 1, names, of_pooled)
+        of_pooled = judgement(POOLED, pooled, pair_agreement(best, len(runs), (*runs, pooled)))
+    return Diagnosis(judgements, tuple(pairs.values()), best + 1, of_pooled)
 
 
 def _best(runs: Sequence[Result]) -> int:
@@ -322,8 +341,16 @@ def pair_agreement(i: int, j: int, runs: Sequence[Result]) -> PairAgreement:
         difference=first.log_evidence - second.log_evidence,
         difference_sd=math.hypot(first.log_evidence_sd, second.log_evidence_sd),
         divergence=gaussianised_symmetric_kl(p.mean, p.covariance, q.mean, q.covariance),
+        expected_divergence=_expected_divergence(first) + _expected_divergence(second),
+        sd_ratio=tuple(np.exp(np.abs(np.log(p.sd / q.sd))).tolist()),
         total_variation=marginal_total_variation(p, q),
     )
+
+
+def _expected_divergence(run: Result) -> float:
+    """e: none where the run makes no estimate of its error."""
+    error = run.settings.accuracy.recent([info.posterior_error for info in run.history])
+    return 0.0 if math.isnan(error) else error
 
 
 def marginal_total_variation(first: Posterior, second: Posterior) -> tuple[float, ...]:

@@ -1,28 +1,28 @@
 """What several independent runs of one problem say together.
 
-Agreement of independent runs is the evidence that none of them missed something; the pooled run,
-which was told what all of them evaluated, is the result to use.
+Agreement of independent runs is the evidence that none of them missed something. The pooled run
+was told what all of them evaluated; it is the result to use unless one of them has a better one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
-from sparing.results.agreement import Diagnosis, diagnose
+from sparing.results.agreement import POOLED, Diagnosis, diagnose, table
 from sparing.results.result import Result
-from sparing.summary.numbers import estimate
+from sparing.summary.checks import Light
 from sparing.summary.render import html_summary, html_table
+from sparing.summary.story import sentence, tell_story
 from sparing.vbmc.stopping import StopReason
 
-POOLED = "pooled"
+NEGLIGIBLE = 0.1  # errors below this share of the tolerance are not known well enough to compare
 
 
 @dataclass(frozen=True, eq=False)
 class SeveralRuns:
-    """Independent runs of one problem, whether they agree, and the pooled result.
+    """Independent runs of one problem, whether they agree, and the result to use.
 
     results   of the independent runs, in order; after an interruption, of those that
               had come far enough to have one
@@ -33,13 +33,13 @@ class SeveralRuns:
     >>> both = sparing.infer(problem, runs=2, seed=1, progress=False)
     >>> both.agree, both.converged, both.interrupted
     (True, True, False)
-    >>> print(both.verdict)
-    All runs agree, and the pooled one has converged: use its result.
+    >>> both.verdict.endswith(f"Use the result of {both.used}.")
+    True
     >>> print(f"{both.result.log_evidence:.2f}")  # exact: log(2 pi 0.3 0.2) = -0.98
     -0.98
     >>> both.n_evaluations > sum(run.n_evaluations for run in both.results)
     True
-    >>> both.diagnosis.dropped, both.pooled_disagreements
+    >>> both.diagnosis.dropped, both.diagnosis.pooled.differences
     ((), ())
     """
 
@@ -53,17 +53,28 @@ class SeveralRuns:
         return diagnose(self.results, pooled=self.pooled) if len(self.results) > 1 else None
 
     @property
-    def pooled_disagreements(self) -> tuple[str, ...]:
-        """In which respects the pooled run differs from the best independent one."""
-        judgement = None if self.diagnosis is None else self.diagnosis.pooled
-        return () if judgement is None else judgement.reasons_to_drop
+    def result(self) -> Result:
+        """The result to use: the pooled one, unless a run has a better one.
+
+        It is better if it converged and the pooled one did not, or if it agrees with the pooled one
+        and has a smaller error of the log evidence that is not negligible (docs/decisions/0014).
+        """
+        if self.diagnosis is None:
+            return self.results[0]
+        best = self.results[self.diagnosis.best - 1]
+        if self.pooled is None:
+            return best
+        if self.diagnosis.pooled and self.diagnosis.pooled.kept:
+            alike = [self.pooled, *(self.results[i - 1] for i in self.diagnosis.kept)]
+            least = NEGLIGIBLE * self.pooled.settings.stopping.tolerance_sd
+            return min(alike, key=lambda run: (not run.converged, max(run.log_evidence_sd, least)))
+        return best if best.converged and not self.pooled.converged else self.pooled
 
     @property
-    def result(self) -> Result:
-        """The result to use: the pooled one; without it, that of the best independent run."""
-        if self.pooled is not None:
-            return self.pooled
-        return self.results[0 if self.diagnosis is None else self.diagnosis.best - 1]
+    def used(self) -> str:
+        """The name of the run whose result is to be used."""
+        result = self.result
+        return POOLED if result is self.pooled else f"run {self.results.index(result) + 1}"
 
     @property
     def agree(self) -> bool:
@@ -72,8 +83,9 @@ class SeveralRuns:
 
     @property
     def converged(self) -> bool:
-        """Whether the runs agree and the pooled one has converged."""
-        return self.agree and self.pooled is not None and self.pooled.converged
+        """Whether all agree, the run to use has converged, and no check of it is red."""
+        trusted = self.agree and not self.interrupted and self.result.converged
+        return trusted and tell_story(self.result).light is not Light.RED
 
     @property
     def interrupted(self) -> bool:
@@ -89,39 +101,33 @@ class SeveralRuns:
 
     @property
     def verdict(self) -> str:
-        """What to make of it, in a sentence or two."""
+        """What the runs say, in what they differ, and what to do; no check contradicts it."""
         if self.interrupted or self.diagnosis is None:
             return "It was interrupted: what is here is provisional."
-        return self.diagnosis.pooled_verdict
+        story = tell_story(self.result)
+        worries = "; ".join(c.finding for c in story.checks if c.light is not Light.GREEN)
+        if self.converged:
+            then = f"use the result of {self.used}"
+            then += f", but look closer: {worries}" if worries else ""
+        elif self.agree:
+            then = f"do not rely on {self.used} yet: {worries}. Next: {story.next_steps[0]}"
+        else:
+            then = (
+                f"nothing confirms {self.used}, the best there is: start again with another seed, "
+                "and see whether both results agree (sparing.diagnose)"
+            )
+        return f"{sentence(self.diagnosis.finding)} {sentence(then)}"
 
     def summary(self) -> str:
         """A readable account: every run, whether they agree, and the result to use.
 
         >>> both = sparing.infer(problem, runs=2, seed=1, progress=False)
-        >>> print(both.summary().splitlines()[0])
-        All runs agree, and the pooled one has converged: use its result.
+        >>> both.summary().startswith("All runs agree, log evidences to 0.00")
+        True
         """
-        lines = [self.verdict, "", f"{'run':>6}  {'log evidence':>20}  {'evaluations':>11}"]
-        for name, evidence, n, (end, *differences) in self._rows():
-            lines.append(f"{name:>6}  {evidence:>20}  {n:>11}  {end}")
-            lines += [f"{'':>8}{difference}" for difference in differences]
-        if self.diagnosis is not None:
-            lines.append(_largest_differences(self.diagnosis))
-        heading = "the pooled run" if self.pooled is not None else "the best run so far"
-        return "\n".join([*lines, "", heading, "", self.result.summary()])
-
-    def _rows(self) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
-        """Name, log evidence, evaluations, (end, differences) of each run, the pooled one last."""
-        runs = {str(i): result for i, result in enumerate(self.results, start=1)}
-        judgements = [] if self.diagnosis is None else self.diagnosis.runs
-        reasons = [judgement.reasons_to_drop for judgement in judgements] or [()] * len(runs)
-        if self.pooled is not None:
-            runs[POOLED] = self.pooled
-            reasons.append(self.pooled_disagreements)
-        for (name, run), differences in zip(runs.items(), reasons, strict=True):
-            evidence = estimate(run.log_evidence, run.log_evidence_sd)
-            end = "converged" if run.converged else "NOT converged"
-            yield name, evidence, str(run.n_evaluations), (end, *differences)
+        lines = [] if self.diagnosis is None else ["", *table(self.diagnosis.rows)]
+        end = ["", f"the result of {self.used}", "", self.result.summary()]
+        return "\n".join([self.verdict, *lines, *end])
 
     def __str__(self) -> str:
         return self.summary()
@@ -135,19 +141,9 @@ class SeveralRuns:
 
     def _repr_html_(self) -> str:
         """The summary as notebooks show it."""
-        rows = [(*numbers, escape("; ".join(end))) for *numbers, end in self._rows()]
+        rows = [] if self.diagnosis is None else self.diagnosis.rows
         return (
             f'<div class="sparing-runs"><p><b>{escape(self.verdict)}</b></p>'
             f"{html_table(rows, ('run', 'log evidence', 'evaluations', ''))}"
             f"{html_summary(self.result)}</div>"
         )
-
-
-def _largest_differences(diagnosis: Diagnosis) -> str:
-    pairs = diagnosis.pairs
-    evidence = max(pairs, key=lambda pair: abs(pair.difference))
-    return (
-        f"between two runs at most: log evidence {abs(evidence.difference):.3f} "
-        f"± {evidence.difference_sd:.3f}, gsKL {max(pair.divergence for pair in pairs):.3g}, "
-        f"MMTV {max(pair.mmtv for pair in pairs):.3f}"
-    )

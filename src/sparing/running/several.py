@@ -25,23 +25,24 @@ from sparing.kernels.compilation import compile_with_notice
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import FRESH_SEED_BITS, RandomStreams
 from sparing.problem.evaluations import Evaluation
+from sparing.results.agreement import diagnose
 from sparing.results.several_runs import SeveralRuns
 from sparing.running.inference import Inference
 from sparing.running.loop import Callback, DrivenRun, RunLoop
 from sparing.running.progress.display import Display, make_display
 from sparing.running.progress.progress import Progress
 from sparing.store import RunDirectory, Store
-from sparing.store.run_group import RunGroup, open_group
-from sparing.variational.starts import Starts
+from sparing.store.run_group import RunGroup, holds_run, open_group
+from sparing.variational.components import NoGrowth
+from sparing.vbmc.evidence import SurrogatePosterior
+from sparing.vbmc.exploration import LookAtOnce, LookElsewhere
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
 
-# Candidate starts of a pooled run's fits, per component, and in the first two; the fraction of them
-# with components at points of high value. See `pooled_settings`.
-CANDIDATES = 100
-CANDIDATES_AT_FIRST = 200
-DATA_FRACTION = 0.5
-STABLE_ITERATIONS = 8  # as in the paper, Section 3.7
+# Iterations over which a pooled run must be stable, where those before it were for longer.
+N_STABLE = 2
+# It begins with nothing but values: what its first posterior misses of them joins it at once.
+LARGEST_OUTSIDE = 0.01
 
 
 def infer_several(
@@ -81,10 +82,11 @@ def infer_several(
             loop.drive([_driven(run, display, callback, i) for i, run in enumerate(runs, start=1)])
             if interruption.signal is None:
                 known = known_evaluations(runs, group)
+                path = group and group.pooled_path(sum(run.n_evaluations for run in runs))
                 pooled = new_run(
                     seed=run_seed(seed, 0),
-                    store=group and group.pooled_path(sum(run.n_evaluations for run in runs)),
-                    settings=pooled_settings(runs[0].settings, len(known)),
+                    store=path,
+                    settings=None if path and holds_run(path) else pooled_settings(runs, known),
                     max_evaluations=len(known) + budget,
                 )
                 opened.enter_context(pooled)
@@ -152,27 +154,33 @@ def known_evaluations(runs: Iterable[Inference], group: RunGroup | None) -> list
     return known
 
 
-def pooled_settings(settings: Settings, n_known: int) -> Settings:
-    """The settings of the pooled run.
+def pooled_settings(runs: Sequence[Inference], known: Sequence[Evaluation]) -> Settings:
+    """The settings of the pooled run, whose first surrogate is trained on all that is known.
 
-    Its first surrogate is trained once all that is known has been told. Fits of q then have to
-    find every mode in it, which a run on its own meets one by one: they compare more candidate
-    starts, and have to be stable for longer (docs/several-runs.md has the measurement).
+    It looks in that surrogate at once. Where all runs have converged its surrogate is better than
+    any of theirs, and it may stop soon; where they agree as well, they have looked elsewhere for it
+    (docs/decisions/0014).
     """
-    variational, stopping = settings.variational, settings.stopping
-    starts = variational.starts
+    settings = runs[0].settings
+    design = replace(settings.initial_design, n_points=len(known))
+    settings = replace(settings, initial_design=design)
+    match settings.exploration, settings.evidence:
+        case LookElsewhere() as look, SurrogatePosterior() as evidence:
+            look = replace(LookAtOnce(**vars(look)), largest_outside=LARGEST_OUTSIDE)
+        case _:
+            return settings  # the paper's
+    results = [run.result() for run in runs]
+    if not all(result.converged for result in results):
+        return replace(settings, exploration=look)
+    if diagnose(results).agree:
+        look = replace(look, climbing_share=0.0, n_rounds=0)
+    calibration = replace(evidence.calibration, n_estimates=N_STABLE, recent_share=0.0)
     return replace(
         settings,
-        initial_design=replace(settings.initial_design, n_points=n_known),
-        variational=replace(
-            variational,
-            starts=Starts(
-                n_per_component=max(starts.n_per_component, CANDIDATES),
-                n_per_component_at_first=max(starts.n_per_component_at_first, CANDIDATES_AT_FIRST),
-                data_fraction=max(starts.data_fraction, DATA_FRACTION),
-            ),
-        ),
-        stopping=replace(stopping, n_stable=max(stopping.n_stable, STABLE_ITERATIONS)),
+        variational=replace(settings.variational, growth=NoGrowth()),
+        evidence=replace(evidence, calibration=calibration),
+        stopping=replace(settings.stopping, n_stable=N_STABLE),
+        exploration=look,
     )
 
 

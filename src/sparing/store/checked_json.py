@@ -16,13 +16,7 @@ from typing import Any, TypeVar
 
 from sparing.errors import StoreCorruptError
 from sparing.store import files
-from sparing.store.json_members import (
-    MalformedError,
-    Members,
-    check_nesting,
-    parse_object,
-    require,
-)
+from sparing.store.json_members import MalformedError, Members, check_nesting, parse_object, require
 
 T = TypeVar("T")
 

@@ -89,9 +89,12 @@ class Members:
     def __init__(self, members: Mapping[str, Any]) -> None:
         self._left = dict(members)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
     def take(self, name: str) -> Any:
         """Any value, which must be there."""
-        require(name in self._left, f"it has no {name!r}")
+        require(name in self, f"it has no {name!r}")
         return self._left.pop(name)
 
     def _take(self, name: str, kind: type, described: str) -> Any:
@@ -106,7 +109,7 @@ class Members:
 
     def optional_text(self, name: str) -> str:
         """A string, empty when it is not there."""
-        return self.text(name) if name in self._left else ""
+        return self.text(name) if name in self else ""
 
     def flag(self, name: str) -> bool:
         """True or false."""
@@ -146,15 +149,16 @@ class Members:
         """A list of at least one float."""
         return read_numbers(self.take(name), name)
 
-    def values(self, name: str) -> list[Any]:
-        """A list of anything."""
-        return self._take(name, list, "a list")
+    def values(self, name: str, n: int | None = None) -> list[Any]:
+        """A list of n values of any kind, of any number when None."""
+        values = self._take(name, list, "a list")
+        require(n is None or len(values) == n, f"{name!r} does not have {n} entries")
+        return values
 
     def texts(self, name: str, n: int | None = None) -> list[str]:
         """A list of n strings, of any number when None."""
-        values = self.values(name)
+        values = self.values(name, n)
         require(all(isinstance(value, str) for value in values), f"{name!r} holds no strings")
-        require(n is None or len(values) == n, f"{name!r} does not have {n} entries")
         return values
 
     def object(self, name: str) -> dict[str, Any]:

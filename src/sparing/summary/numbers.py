@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sparing.vbmc.run_record import RunRecord
 
@@ -13,27 +12,12 @@ INTERVAL = (0.025, 0.975)
 SMALLEST_SCALE, LARGEST_SCALE = 1e-4, 1e6
 
 
-@dataclass(frozen=True)
-class ParameterRow:
-    """What is known of one parameter, as text: all numbers to the same decimal."""
-
-    name: str
-    mean: str
-    sd: str
-    low: str  # the central interval that holds 95 % of the posterior
-    high: str
-
-
-def parameter_rows(record: RunRecord) -> tuple[ParameterRow, ...]:
-    """One row per parameter: mean, sd and 95 % interval."""
+def parameter_rows(record: RunRecord) -> list[tuple[str, ...]]:
+    """Name, mean, sd and ends of the central 95 % interval: all numbers to the same decimal."""
     posterior = record.posterior
-    low, high = posterior.quantile(INTERVAL)
-    return tuple(
-        ParameterRow(name, *(rounded(value, sd) for value in (mean, sd, left, right)))
-        for name, mean, sd, left, right in zip(
-            posterior.names, posterior.mean, posterior.sd, low, high, strict=True
-        )
-    )
+    columns = posterior.mean, posterior.sd, *posterior.quantile(INTERVAL)
+    rows = zip(posterior.names, posterior.sd, *columns, strict=True)
+    return [(name, *(rounded(value, sd) for value in values)) for name, sd, *values in rows]
 
 
 def rounded(value: float, scale: float) -> str:

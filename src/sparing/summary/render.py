@@ -119,7 +119,7 @@ def _times(record: RunRecord) -> str:
 
 
 def _parameter_cells(record: RunRecord) -> list[tuple[str, ...]]:
-    return [(r.name, r.mean, r.sd, f"[{r.low}, {r.high}]") for r in parameter_rows(record)]
+    return [(*others, f"[{low}, {high}]") for *others, low, high in parameter_rows(record)]
 
 
 def _item(mark: str, text: str) -> list[str]:

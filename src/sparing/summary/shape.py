@@ -86,7 +86,7 @@ def _modes(modes: Sequence[tuple[float, NormalMixture]], posterior: Posterior) -
         shares.append(f"{', '.join(place)} ({100.0 * mass:.0f} %)")
     return Feature(
         f"{len(modes)} separate modes, with their masses: {'; '.join(shares)}",
-        "see whether other runs find the same modes with the same masses (runs=4)",
+        "see whether other runs find the same modes with the same masses (runs=3)",
     )
 
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparing.problem.warning_text import WarningTopic, topic_of
+from sparing.problem.warning_text import topic_of
 from sparing.summary.checks import COMPACT, LET_IT_GO_ON, Check, Light, Topic, check_run
+from sparing.vbmc.exploration import LookElsewhere
 from sparing.vbmc.run_record import RunRecord
 from sparing.vbmc.stopping import StopReason
 
-# The check that sees the same as a warning.
-SEEN_BY = {
-    WarningTopic.CONVERGENCE: Topic.CONVERGENCE,
-    WarningTopic.SEARCH: Topic.SEARCH,
-    WarningTopic.BOX: Topic.BOX,
-    WarningTopic.FAILURES: Topic.FAILURES,
-    WarningTopic.WEIGHTS: Topic.WEIGHTS,
-}
-ANOTHER_SEED = (
-    "run it several times (sparing.infer with runs=4): no single run can tell whether a mode was "
-    "missed"
+NOT_SOUGHT = (
+    "let several runs agree (sparing.infer with runs=3): this one did not look for other modes"
+)
+STILL_UNSURE = (
+    "a mode less than half as wide as those found, or outside the plausible box, may be missed: if "
+    "there may be one, start near it (x0), or let several runs agree (runs=3)"
 )
 ITS_SOURCES = (
     "see whether the runs it was told of agree (sparing.diagnose, or sparing diagnose on their "
@@ -78,7 +74,8 @@ def _worries(record: RunRecord, checks: tuple[Check, ...]) -> tuple[tuple[Light,
     worries, covered = [], set()
     for text in record.warnings:
         topic = topic_of(text)
-        question = None if topic is None else SEEN_BY.get(topic)
+        # A check that sees the same has the name of the warning's topic.
+        question = topic and Topic.__members__.get(topic.name)
         covered.add(question)
         # A warning is never good news, whatever the threshold of the check beside it.
         light = Light.RED if question and lights.get(question) is Light.RED else Light.AMBER
@@ -98,5 +95,10 @@ def _steps(record: RunRecord, checks: tuple[Check, ...]) -> tuple[str, ...]:
     ordered = sorted(checks, key=lambda check: check.light is not Light.RED)
     steps = [step for check in ordered for step in check.advice]
     n_told = sum(entry.identifier is None for entry in record.evaluations)
-    pooled = n_told > record.n_evaluations - n_told
-    return tuple(dict.fromkeys([*steps, ITS_SOURCES if pooled else ANOTHER_SEED]))
+    if n_told > record.n_evaluations - n_told:
+        steps.append(ITS_SOURCES)
+    elif not isinstance(record.settings.exploration, LookElsewhere):
+        steps.append(NOT_SOUGHT)
+    elif record.stop_reason is StopReason.STABLE:
+        steps.append(STILL_UNSURE)
+    return tuple(dict.fromkeys(steps))

@@ -2,10 +2,9 @@
 
 A target may return -inf: a constraint, a solver that breaks down. No smooth surrogate can follow
 such a cliff. The surrogate therefore describes the density up to the edge, and the support says
-where the edge is: at f = 0, with f at least 1 at every evaluation inside, at most -1 at every one
-outside, and as flat as that allows (a support vector machine). How well an edge is known differs
-from place to place; the margin is f in units of how much other f that separate the evaluations as
-well differ from it. Beyond 1 a side is known.
+where the edge is: where a function f is zero of which the evaluations tell the sign. All functions
+with these signs are averaged, and what they have in common is known (a Bayes point machine, by
+expectation propagation: Minka 2001).
 
 Edges are mostly simple, and what is assumed of them decides how many points they take: the first of
 these that separates all evaluations is taken (docs/decisions/0015).
@@ -14,24 +13,23 @@ these that separates all evaluations is taken (docs/decisions/0015).
 
 In working coordinates a plane of the user's may be bent, and the other way round: both are tried.
 
-Notation (D dimensions, N points, n evaluations near one surface)
-    z, z_i     points in units of the spread of the evaluations, (N, D); those evaluations, (n, D)
-    k(a, b)    kernel: 4 + a.b + p (a.b)^2 + r exp(-|a - b|^2 / 2)
-    f(z)       sum_i c_i k(z_i, z) of one surface; the margin is the least over all of them
-    B          steepness of f: c^T K c with K_ij = k(z_i, z_j)
-    sd(z)      of functions with covariance B k that differ from f by |f(z_i)| at z_i
+Notation (D dimensions, N points, F features, J surfaces)
+    z           points in units of the spread of the evaluations, (N, D)
+    phi(z)      features: 1 and z; for a quadric also z_i z_j, and bumps exp(-|z - b|^2 / 2)
+    f = w.phi   one surface; inside, it is positive on all of them
+    mu, C       mean and covariance of w given the signs, (J, F) and (J, F, F)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 from scipy.spatial import KDTree
+from scipy.special import log_ndtr, ndtr
 
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation, Status
@@ -39,18 +37,20 @@ from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.training_data import working_values
 
 BLOCK = 4096  # points at a time
-CONSTANT, QUADRATIC, RADIAL = 4.0, 0.1, 0.005  # weights in the kernel, beside the linear part
-JITTER = 1e-12  # of the kernel's matrix, to its diagonal
+PRIOR = 4.0, 1.0, 0.1, 0.1  # variances of w: of the constant, linear and quadratic part, and bumps
+KNOWN_SDS = 2.0  # a side is known where the mean of f is so many of its sds from zero
 FEW_PLANES = 3
-UNKNOWN_SDS = 1.5  # the side of a point is unknown where |f| is less than so many sds
-N_NEAREST = 20, 6  # evaluations near a surface that its sd is computed from: 20 + 6 D
+MOST_BUMPS = 100
 SMALLEST_GAP = 1e-7  # between what is inside and outside, to the largest coordinate
 # Points near the posterior set the units: values so many nats below the highest, times D.
 TYPICAL_DEPTH = 5.0
 # A point outside that lies between points inside may be a target that fails now and then: it counts
 # where so many of its nearest neighbours are outside as well.
 N_NEIGHBOURS, N_CONFIRMING = 5, 2
-
+INCREDIBLE = 0.01  # probability below which a single point outside is taken for such a failure
+# Expectation propagation: steps, what each of them goes of the way, when it is over (in sds), and
+# the noise of a sign, in sds of the constant: nearly none, but signs may contradict each other.
+N_STEPS, STEP, TOLERANCE, NOISE_SD = 100, 0.5, 1e-3, 1e-4
 
 Contains = Callable[[Array], NDArray[np.bool_]]  # (N, D) -> (N,)
 
@@ -68,65 +68,43 @@ class Support:
     in_user_coordinates: bool  # whether z is linear in the user's coordinates, or in working ones
     centre: Array  # z = matrix (point - centre)
     matrix: Array
-    vectors: Array  # z_i of all surfaces
-    coefficients: Array  # c_i
-    surfaces: NDArray[np.int64]  # to which surface each belongs: 0, ..., 0, 1, ...
-    quadratic: float  # p
-    radial: float  # r
+    quadratic: bool  # whether there are features z_i z_j
+    bumps: Array  # b, (., D)
+    weights: Array  # mu
+    factors: Array  # L with C = L^T L, (J, F, F)
 
-    def standardised(self, points: Array) -> Array:
-        """z of points (N, D) in working coordinates."""
+    def features(self, points: Array) -> Array:
+        """phi at points (N, D) in working coordinates: (N, F)."""
         seen = _seen(points, self.transform, self.in_user_coordinates)
-        return (seen - self.centre) @ self.matrix.T
-
-    @cached_property
-    def _parts(self) -> list[tuple[slice, float, Array]]:
-        """Of each surface its evaluations, B, and the inverse factor of B K + diag(f^2)."""
-        ends = np.append(np.flatnonzero(np.diff(self.surfaces)) + 1, len(self.surfaces))
-        found = []
-        for own in map(slice, [0, *ends[:-1]], ends):
-            gram = _kernel(self.vectors[own], self.vectors[own], self.quadratic, self.radial)
-            f = gram @ self.coefficients[own]
-            steepness = float(self.coefficients[own] @ f)
-            factor = np.linalg.cholesky(steepness * gram + np.diag(f * f))
-            found.append((own, steepness, np.asarray(np.linalg.inv(factor), dtype=np.float64)))
-        return found
+        return _features((seen - self.centre) @ self.matrix.T, self.quadratic, self.bumps)
 
     def margin(self, points: Array) -> Array:
         """At points (N, D) in working coordinates, (N,); beyond 1 and -1 the side is known."""
+        parts = [np.empty(0)]
+        for i in range(0, len(points), BLOCK):
+            features = self.features(points[i : i + BLOCK])
+            sds = [np.linalg.norm(features @ factor.T, axis=1) for factor in self.factors]
+            f = features @ self.weights.T
+            parts.append((f / (KNOWN_SDS * np.transpose(sds))).min(axis=1))
+        return np.concatenate(parts)
 
-        def margins(z: Array) -> Array:
-            squares = (z * z).sum(axis=1)
-            whole = CONSTANT + squares + self.quadratic * squares**2 + self.radial
-            least = np.full(len(z), np.inf)
-            for own, steepness, inverse in self._parts:
-                kernel = _kernel(z, self.vectors[own], self.quadratic, self.radial)
-                explained = steepness * ((kernel @ inverse.T) ** 2).sum(axis=1)
-                variance = steepness * np.maximum(whole - explained, SMALLEST_GAP * whole)
-                f = kernel @ self.coefficients[own]
-                least = np.minimum(least, f / (UNKNOWN_SDS * np.sqrt(variance)))
-            return least
-
-        return self._in_blocks(margins, points)
+    def probability(self, points: Array) -> Array:
+        """Of points (N, D) to be inside, (N,)."""
+        return ndtr(KNOWN_SDS * self.margin(points))
 
     def contains(self, points: Array) -> NDArray[np.bool_]:
         """Whether points (N, D) are inside, as far as is known, (N,): the sign of the margin."""
-
-        def signs(z: Array) -> Array:
-            least = np.full(len(z), np.inf)
-            for own, _, _ in self._parts:
-                used = self.coefficients[own] != 0.0
-                vectors, coefficients = self.vectors[own][used], self.coefficients[own][used]
-                f = _kernel(z, vectors, self.quadratic, self.radial) @ coefficients
-                least = np.minimum(least, f)
-            return least
-
-        return self._in_blocks(signs, points) > 0.0
-
-    def _in_blocks(self, function: Callable[[Array], Array], points: Array) -> Array:
         starts = range(0, len(points), BLOCK)
-        parts = [function(self.standardised(points[i : i + BLOCK])) for i in starts]
-        return np.concatenate([np.empty(0), *parts])
+        blocks = [self.features(points[i : i + BLOCK]) @ self.weights.T for i in starts]
+        return np.concatenate([everywhere(points[:0]), *((f > 0.0).all(axis=1) for f in blocks)])
+
+    def alternatives(
+        self, points: Array, n: int, generator: np.random.Generator
+    ) -> NDArray[np.bool_]:
+        """Whether points (N, D) are inside each of n supports that may as well be true: (N, n)."""
+        z = generator.standard_normal((*self.weights.shape, n))
+        weights = self.weights[:, :, None] + self.factors.transpose(0, 2, 1) @ z  # (J, F, n)
+        return np.all(self.features(points) @ weights > 0.0, axis=0)
 
 
 @dataclass(frozen=True)
@@ -151,13 +129,19 @@ class StandIns:
         return None
 
 
+def outside_points(evaluations: Sequence[Evaluation], transform: ParameterTransform) -> Array:
+    """Points that were evaluated outside the support, in working coordinates: (m, D)."""
+    points = [entry.x for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
+    return transform.to_working(np.reshape(points, (-1, transform.dimension)))
+
+
 def learnt_support(
     evaluations: Sequence[Evaluation], transform: ParameterTransform
 ) -> Support | None:
     """The support that evaluations show; None where none was outside, or those are isolated."""
     usable = [entry for entry in evaluations if entry.usable]
-    outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
-    if not outside or len(usable) <= transform.dimension:
+    u_outside = outside_points(evaluations, transform)
+    if not len(u_outside) or len(usable) <= transform.dimension:
         return None
     inputs, values = working_values(usable, transform)
     typical = np.argsort(-values)
@@ -165,30 +149,19 @@ def learnt_support(
     n_typical = max(
         2 * transform.dimension + 2, int((depth < TYPICAL_DEPTH * transform.dimension).sum())
     )
-    u_outside = transform.to_working(np.array([entry.x for entry in outside]))
-    found: list[tuple[int, float, Support]] = []
+    found = []
     for in_user_coordinates in (False,) if transform.is_linear else (True, False):
         points = _seen(inputs, transform, in_user_coordinates)
         centre, matrix = _units(points[typical[:n_typical]])
         inside = (points - centre) @ matrix.T
         beyond = (_seen(u_outside, transform, in_user_coordinates) - centre) @ matrix.T
         edge = _simplest_edge(inside, beyond)
-        if edge is None:
-            continue
-        surfaces = np.repeat(np.arange(len(edge.surfaces)), [len(s.vectors) for s in edge.surfaces])
-        support = Support(
-            transform,
-            in_user_coordinates,
-            centre,
-            matrix,
-            np.vstack([s.vectors for s in edge.surfaces]),
-            np.concatenate([s.coefficients for s in edge.surfaces]),
-            surfaces.astype(np.int64),
-            edge.surfaces[0].quadratic,
-            edge.surfaces[0].radial,
-        )
-        found.append((edge.rank, edge.steepness, support))
-    return min(found, key=lambda item: item[:2])[2] if found else None
+        if edge is not None:
+            means = np.array([surface.mean for surface in edge.surfaces])
+            factors = np.array([surface.factor for surface in edge.surfaces])
+            seen = transform, in_user_coordinates, centre, matrix
+            found.append((edge.rank, Support(*seen, edge.quadratic, edge.bumps, means, factors)))
+    return min(found, key=lambda item: item[0])[1] if found else None
 
 
 def _seen(u: Array, transform: ParameterTransform, in_user_coordinates: bool) -> Array:
@@ -209,30 +182,38 @@ def _units(points: Array) -> tuple[Array, Array]:
     return centre, np.ascontiguousarray(matrix, dtype=np.float64)
 
 
-def _kernel(a: Array, b: Array, quadratic: float, radial: float) -> Array:
-    """k between points (N, D) and (n, D): (N, n)."""
-    products = a @ b.T
-    values = CONSTANT + products
+def _features(z: Array, quadratic: bool, bumps: Array) -> Array:
+    """phi at points (N, D): (N, F)."""
+    columns = [np.ones((len(z), 1)), z]
     if quadratic:
-        values += quadratic * products * products
-    if radial:
-        squares = (a * a).sum(axis=1)[:, None] - 2.0 * products + (b * b).sum(axis=1)
-        values += radial * np.exp(-0.5 * np.maximum(squares, 0.0))
-    return values
+        first, second = np.triu_indices(z.shape[1])
+        columns.append(np.where(first == second, 1.0, np.sqrt(2.0)) * z[:, first] * z[:, second])
+    if len(bumps):
+        squares = (z * z).sum(axis=1)[:, None] - 2.0 * z @ bumps.T + (bumps * bumps).sum(axis=1)
+        columns.append(np.exp(-0.5 * np.maximum(squares, 0.0)))
+    return np.hstack(columns)
+
+
+def n_features(dimension: int, *, quadratic: bool, n_bumps: int) -> int:
+    """F."""
+    return 1 + dimension + quadratic * dimension * (dimension + 1) // 2 + n_bumps
 
 
 @dataclass(frozen=True, eq=False)
 class _Surface:
-    """One surface of an edge; steepness is the square of the margin's slope."""
+    """mu (F,) and L (F, F) of one surface, and which points were given as outside of it, (m,).
 
-    vectors: Array
-    coefficients: Array
-    quadratic: float
-    radial: float
-    steepness: float
+    ``predicted``: the log probability that all other points gave to each of these.
+    """
 
-    def margin(self, z: Array) -> Array:
-        return _kernel(z, self.vectors, self.quadratic, self.radial) @ self.coefficients
+    mean: Array
+    factor: Array
+    outside: NDArray[np.intp]
+    predicted: Array
+
+    def heights(self, z: Array) -> Array:
+        """How far points (N, D) are above it, if it is a plane: (N,)."""
+        return (self.mean[0] + z @ self.mean[1:]) / np.linalg.norm(self.mean[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,31 +221,47 @@ class _Edge:
     """Surfaces that together separate inside from outside; a lower rank is a simpler edge."""
 
     rank: int
+    quadratic: bool
+    bumps: Array
     surfaces: list[_Surface]
-
-    @property
-    def steepness(self) -> float:
-        return sum(surface.steepness for surface in self.surfaces)
 
 
 def _simplest_edge(inside: Array, outside: Array) -> _Edge | None:
     """The first kind of edge that separates the points (n, D) and (m, D); None: all isolated."""
+    if not len(outside):
+        return None
+    normals = np.empty((0, 0))
     if _separable(inside, outside, quadratic=False):
-        return _Edge(0, [_surface(inside, outside)])
-    normals = _from_hull(inside, outside)
-    between = np.linalg.norm(normals, axis=1) < SMALLEST_GAP
-    kept = ~between | _confirmed(inside, outside)
-    if not kept.all():
-        return _simplest_edge(inside, outside[kept]) if kept.any() else None
-    dimension = inside.shape[1]
-    planes = None if between.any() else _planes(inside, outside, normals, dimension + 2)
+        edge = _Edge(0, False, inside[:0], [_surface(inside, outside)])
+    else:
+        normals = _from_hull(inside, outside)
+        between = np.linalg.norm(normals, axis=1) < SMALLEST_GAP
+        kept = ~between | _confirmed(inside, outside)
+        if not kept.all():
+            return _simplest_edge(inside, outside[kept])
+        edge = _bent_edge(inside, outside, None if between.any() else normals)
+    # A point that nobody would have thought to be outside may be a target that fails now and then.
+    surface = min(edge.surfaces, key=lambda surface: surface.predicted.min())
+    if surface.predicted.min() > np.log(INCREDIBLE):
+        return edge
+    return _simplest_edge(
+        inside, np.delete(outside, surface.outside[int(np.argmin(surface.predicted))], axis=0)
+    )
+
+
+def _bent_edge(inside: Array, outside: Array, normals: Array | None) -> _Edge:
+    """The simplest edge that is not one plane; ``normals`` from the hull, if all are beyond it."""
+    most = inside.shape[1] + 2
+    planes = None if normals is None else _planes(inside, outside, normals, most)
     if planes is not None and len(planes) <= FEW_PLANES:
-        return _Edge(len(planes), planes)
+        return _Edge(len(planes), False, inside[:0], planes)
     if _separable(inside, outside, quadratic=True):
-        return _Edge(FEW_PLANES + 1, [_surface(inside, outside, QUADRATIC)])
+        return _Edge(FEW_PLANES + 1, True, inside[:0], [_surface(inside, outside, quadratic=True)])
     if planes is not None:
-        return _Edge(FEW_PLANES + 2, planes)
-    return _Edge(FEW_PLANES + 3, [_surface(inside, outside, QUADRATIC, RADIAL)])
+        return _Edge(FEW_PLANES + 2, False, inside[:0], planes)
+    bumps = np.vstack([outside, inside])[:MOST_BUMPS]
+    surface = _surface(inside, outside, quadratic=True, bumps=bumps)
+    return _Edge(FEW_PLANES + 3, True, bumps, [surface])
 
 
 def _separable(inside: Array, outside: Array, *, quadratic: bool) -> bool:
@@ -287,49 +284,50 @@ def _separable(inside: Array, outside: Array, *, quadratic: bool) -> bool:
 
 
 def _surface(
-    inside: Array, outside: Array, quadratic: float = 0.0, radial: float = 0.0
+    inside: Array,
+    outside: Array,
+    chosen: NDArray[np.intp] | None = None,
+    *,
+    quadratic: bool = False,
+    bumps: Array | None = None,
 ) -> _Surface:
-    """The flattest margin that is 1 inside and -1 outside, and beyond."""
-    z = np.vstack([inside, outside])
-    signs = np.concatenate([np.ones(len(inside)), -np.ones(len(outside))])
-    gram = _kernel(z, z, quadratic, radial) * np.outer(signs, signs)
-    gram[np.diag_indices(len(z))] += JITTER * np.trace(gram) / len(z)
-    multipliers = _multipliers(gram)
-    distances = gram @ multipliers  # f times the sign: at least 1 but for rounding
-    multipliers /= max(float(distances.min()), 1e-3)
-    used = multipliers > 0.0
-    n_nearest = max(int(used.sum()), N_NEAREST[0] + N_NEAREST[1] * z.shape[1])
-    chosen = np.argsort(np.where(used, 0.0, distances), kind="stable")[:n_nearest]
-    steepness = float(multipliers @ gram @ multipliers)
-    coefficients = (signs * multipliers)[chosen]
-    return _Surface(z[chosen], coefficients, quadratic, radial, steepness)
+    """Functions that are positive inside and negative at the chosen points outside: all, if None.
 
-
-def _multipliers(gram: Array) -> Array:
-    """The a >= 0 of the largest sum(a) - a^T G a / 2, (n,): an active set (Lawson and Hanson)."""
-    multipliers, active = np.zeros(len(gram)), np.zeros(len(gram), dtype=bool)
-    for _ in range(10 * len(gram)):
-        slack = 1.0 - gram[:, active] @ multipliers[active]
-        slack[active] = -np.inf
-        worst = int(np.argmax(slack))
-        if slack[worst] <= 1e-6:
+    Expectation propagation, all signs at a time: t and h are the precision and the precision times
+    the mean of what each of them says about f at its point.
+    """
+    chosen = np.arange(len(outside)) if chosen is None else chosen
+    z = np.vstack([inside, outside[chosen]])
+    bumps = z[:0] if bumps is None else bumps
+    phi = _features(z, quadratic, bumps)
+    phi[len(inside) :] *= -1.0  # now all are to be positive
+    n_plane = 1 + z.shape[1]
+    sizes = 1, n_plane - 1, phi.shape[1] - n_plane - len(bumps), len(bumps)
+    prior = np.repeat(PRIOR, sizes)
+    t, h, before = np.zeros(len(z)), np.zeros(len(z)), np.full(len(z), np.inf)
+    mean, factor, x = np.empty(0), np.empty(0), np.empty(0)
+    for step in range(N_STEPS):
+        precision = np.diag(1.0 / prior) + (phi.T * t) @ phi
+        factor = np.asarray(np.linalg.inv(np.linalg.cholesky(precision)), dtype=np.float64)
+        mean = factor.T @ (factor @ (phi.T @ h))
+        f, variance = phi @ mean, ((phi @ factor.T) ** 2).sum(axis=1)
+        if np.max(np.abs(f - before) / np.sqrt(variance)) < TOLERANCE:
             break
-        active[worst] = True
-        while True:
-            chosen = np.flatnonzero(active)
-            target = np.linalg.solve(gram[np.ix_(chosen, chosen)], np.ones(len(chosen)))
-            falling = target <= 0.0
-            if not falling.any():
-                multipliers[:] = 0.0
-                multipliers[chosen] = target
-                break
-            current = multipliers[chosen]
-            steps = np.where(falling, current / np.where(falling, current - target, 1.0), np.inf)
-            step = steps.min()
-            multipliers[chosen] = np.maximum(current + step * (target - current), 0.0)
-            multipliers[chosen[steps <= step]] = 0.0
-            active &= multipliers > 0.0
-    return multipliers
+        before = f
+        # What all others say about f at a point...
+        others = np.maximum(1.0 / variance - t, 1e-9 / variance)
+        mean_of_others = (f / variance - h) / others
+        sd = np.sqrt(1.0 / others + PRIOR[0] * NOISE_SD**2)
+        # ...and its moments once the sign is known.
+        x = mean_of_others / sd  # the others' margin
+        slope = np.exp(-0.5 * x * x - log_ndtr(x)) / np.sqrt(2.0 * np.pi)
+        known_mean = mean_of_others + slope / (others * sd)
+        known_variance = 1.0 / others - slope * (x + slope) / (others * sd) ** 2
+        known = 1.0 / np.maximum(known_variance, 1e-9 / others)
+        part = STEP * min(1.0, (step + 1.0) / 5.0)  # carefully at first
+        t += part * (np.maximum(known - others, 0.0) - t)
+        h += part * (known * known_mean - others * mean_of_others - h)
+    return _Surface(mean, factor, chosen, log_ndtr(x[len(inside) :]))
 
 
 def _from_hull(inside: Array, outside: Array) -> Array:
@@ -363,22 +361,20 @@ def _planes(inside: Array, outside: Array, normals: Array, most: int) -> list[_S
     while left.any():
         if len(groups) == most:
             return None
-        best = int(np.argmax(beyond[left].sum(axis=0)))
-        behind = left & beyond[:, best]
+        behind = left & beyond[:, int(np.argmax(beyond[left].sum(axis=0)))]
         for _ in range(4):
-            plane = _surface(inside, outside[behind])
-            more = left & (plane.margin(outside) < 0.999)
+            plane = _surface(inside, outside, np.flatnonzero(behind))
+            more = left & (plane.heights(outside) < plane.heights(inside).min())
             if not (more & ~behind).any():
                 break
             behind |= more
         groups.append(np.flatnonzero(behind).tolist())
         left &= ~behind
     groups = _fewer(inside, outside, groups)
-    planes = [_surface(inside, outside[group]) for group in groups]
+    planes = [_surface(inside, outside, np.array(group)) for group in groups]
     # Every point belongs to the plane it is furthest behind.
-    depths = [plane.margin(outside) / np.sqrt(plane.steepness) for plane in planes]
-    labels = np.argmin(depths, axis=0)
-    return [_surface(inside, outside[labels == label]) for label in np.unique(labels)]
+    labels = np.argmin([plane.heights(outside) for plane in planes], axis=0)
+    return [_surface(inside, outside, np.flatnonzero(labels == i)) for i in np.unique(labels)]
 
 
 def _fewer(inside: Array, outside: Array, groups: list[list[int]]) -> list[list[int]]:

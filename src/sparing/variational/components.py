@@ -8,8 +8,6 @@ Notation
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,24 +20,16 @@ from sparing.variational.mixture import GaussianMixture
 
 # "Recently" in the rule for two extra components: n_recent of Section 3.6.
 RECENT_ITERATIONS = 4
-# Iterations among which the usual number of components is sought, and the fraction of it below
-# which a fall is not taken at its word.
-REMEMBERED_ITERATIONS = 9
-SUDDEN_FALL = 0.5
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What the number of components depends on.
-
-    earlier: K of the iterations since the warm-up, oldest first; n_training: training points
-    """
+    """What the number of components depends on."""
 
     improving: bool
     stable: bool
     iterations_since_pruning: int
     n_training: int
-    earlier: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -63,22 +53,12 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class RestoringGrowth:
-    """The same, and a sudden fall of K is made good in the next iteration (not in the paper).
-
-    A surrogate that errs for one iteration, by a peak where no data are, costs q nearly all its
-    components; grown one by one they would take the rest of the run to come back.
-    """
+class NoGrowth:
+    """q keeps its components, where it is nothing but one proposal among others."""
 
     def next(self, current: int, progress: Progress) -> int:
-        """K of the next iteration."""
-        return Growth().next(restored_n_components(current, progress.earlier), progress)
-
-
-def restored_n_components(current: int, earlier: Sequence[int]) -> int:
-    """K after a sudden fall: what it usually was in recent iterations."""
-    usual = statistics.median_low(earlier[-REMEMBERED_ITERATIONS:]) if earlier else current
-    return usual if current < SUDDEN_FALL * usual else current
+        """K, as it is."""
+        return current
 
 
 @dataclass(frozen=True)

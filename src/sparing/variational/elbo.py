@@ -16,11 +16,12 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
-from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.entropy import entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import Mixture, even_sample
 
-N_AVERAGED = 256  # draws over which the variance is averaged where it has no closed form
+# Draws for the ELBO where it has no closed form, and those over which its variance is averaged.
+N_DRAWS, N_AVERAGED = 1024, 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +73,10 @@ def combine_components(weights: Array, means: Array, covariances: Array) -> Expe
     )
 
 
-def sampled_elbo(mixture: CutMixture, surrogate: Surrogate) -> Elbo:
-    """The ELBO of a mixture that an edge cuts, for which there is no closed form."""
-    draws = mixture.even_draws
+def sampled_elbo(mixture: Mixture, surrogate: Surrogate) -> Elbo:
+    """The ELBO of any mixture: those of normals of any shape have no closed form."""
+    draws = even_sample(mixture, N_DRAWS)
+    draws = draws[mixture.contains(draws)]
     values = surrogate.expansion.values(draws).mean(axis=1)
     few = draws[:: max(1, len(draws) // N_AVERAGED)]
     within = np.maximum(surrogate.covariance(few, few).mean(axis=(1, 2)), 0.0)

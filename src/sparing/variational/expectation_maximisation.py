@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
 from sparing.surrogate.support import Contains
-from sparing.variational.normal_mixture import NormalMixture, even_sample
+from sparing.variational.normal_mixture import BLOCK, NormalMixture, even_sample
 
 N_LLOYD = 2  # rounds of k-means for the first guess
 # By how much its components are widened. Clusters do not overlap, normals that make a smooth
@@ -51,52 +51,60 @@ def fitted_mixture(
     whitening = np.linalg.inv(np.linalg.cholesky(covariance + floor))
     z = np.asarray(offsets @ whitening.T, dtype=np.float64)
     labels = _clusters(z, probabilities, n_components, generator)
-    responsibilities = np.zeros((len(points), labels.max() + 1))
-    responsibilities[np.arange(len(points)), labels] = 1.0
+    terms = _terms(offsets) * probabilities[:, None]
     n_effective = 1.0 / float(probabilities @ probabilities)
     borrowed = (dimension + 1.0) / n_effective
-    mixture = _maximised(offsets, probabilities, responsibilities, borrowed, floor)
+    sums = [np.bincount(labels, column) for column in terms.T]
+    mixture = _maximised(np.array(sums, dtype=np.float64).T, borrowed, floor)
     for step in range(1, n_steps + (0 if contains is None else EXTRA_STEPS)):
         wide = WIDENING if step == 1 else 1.0
         guess = NormalMixture(mixture.weights, mixture.means, wide * mixture.factors)
-        z, shares = offsets, probabilities
+        sums = _expected(guess, offsets, terms)
         if contains is not None:
             missing = even_sample(guess, N_BEYOND)
             missing = missing[~contains(missing + mean)]
-            z = np.vstack([offsets, missing])
             inside = 1.0 - len(missing) / N_BEYOND
-            shares = np.append(inside * probabilities, np.full(len(missing), 1.0 / N_BEYOND))
-        mixture = _maximised(z, shares, _responsibilities(guess, z), borrowed, floor)
+            sums = inside * sums + _expected(guess, missing, _terms(missing) / N_BEYOND)
+        mixture = _maximised(sums, borrowed, floor)
     if contains is not None:
-        inside = probabilities @ _responsibilities(mixture, offsets)
-        mixture = mixture.part(inside > NEGLIGIBLE_MASS / len(inside))
+        masses = _expected(mixture, offsets, terms[:, :1])[:, 0]
+        mixture = mixture.part(masses > NEGLIGIBLE_MASS / len(masses))
     return NormalMixture(mixture.weights, mixture.means + mean, mixture.factors)
 
 
+def _terms(offsets: Array) -> Array:
+    """Of each point what is summed: one, itself, its products; it is about the common mean."""
+    first, second = np.triu_indices(offsets.shape[1])
+    products = offsets[:, first] * offsets[:, second]
+    return np.column_stack([np.ones(len(offsets)), offsets, products])
+
+
+def _expected(mixture: NormalMixture, points: Array, terms: Array) -> Array:
+    """The terms of all points (N, ...), shared among the components: (K, ...)."""
+    blocks = (slice(i, i + BLOCK) for i in range(0, len(points), BLOCK))
+    total = np.zeros((mixture.n_components, terms.shape[1]))
+    for rows in blocks:
+        total += _responsibilities(mixture, points[rows]).T @ terms[rows]
+    return total
+
+
 def _responsibilities(mixture: NormalMixture, points: Array) -> Array:
-    """The E step."""
-    terms = mixture.component_log_densities(points)
-    terms -= terms.max(axis=1, keepdims=True)
-    responsibilities = np.exp(terms)
-    responsibilities /= responsibilities.sum(axis=1, keepdims=True)
-    return responsibilities
+    """The E step: r, (N, K)."""
+    densities = mixture.component_log_densities(points)
+    densities -= densities.max(axis=1, keepdims=True)
+    np.exp(densities, out=densities)
+    densities /= densities.sum(axis=1, keepdims=True)
+    return densities
 
 
-def _maximised(
-    points: Array, probabilities: Array, responsibilities: Array, borrowed: float, floor: Array
-) -> NormalMixture:
-    """The M step."""
-    shares = responsibilities * probabilities[:, None]
-    mass = shares.sum(axis=0)
-    kept = mass > NEGLIGIBLE_MASS / len(mass)
-    shares, mass = shares[:, kept], mass[kept]
-    means = (shares.T @ points) / mass[:, None]
-    # Second moments by one product of matrices; the points are about their common mean.
-    dimension = points.shape[1]
+def _maximised(sums: Array, borrowed: float, floor: Array) -> NormalMixture:
+    """The M step, from the sums of r_ik p_i, r_ik p_i x_i and r_ik p_i x_i x_i^T, (K, ...)."""
+    sums = sums[sums[:, 0] > NEGLIGIBLE_MASS / len(sums)]
+    dimension = len(floor)
+    mass, means = sums[:, 0], sums[:, 1 : dimension + 1] / sums[:, :1]
     first, second = np.triu_indices(dimension)
-    sums = shares.T @ (points[:, first] * points[:, second])
     scatter = np.empty((len(mass), dimension, dimension))
-    scatter[:, first, second] = scatter[:, second, first] = sums
+    scatter[:, first, second] = scatter[:, second, first] = sums[:, dimension + 1 :]
     scatter -= mass[:, None, None] * means[:, :, None] * means[:, None, :]
     average = scatter.sum(axis=0) / mass.sum()
     covariances = (scatter + borrowed * average) / (mass + borrowed)[:, None, None] + floor
@@ -107,8 +115,9 @@ def _clusters(
     z: Array, probabilities: Array, n_clusters: int, generator: np.random.Generator
 ) -> NDArray[np.intp]:
     """Labels 0 to K - 1 by k-means, its centres drawn far from each other (k-means++)."""
+    squares = (z * z).sum(axis=1)[:, None]
     centres = z[[generator.choice(len(z), p=probabilities)]]
-    distance = _squared_distances(z, centres)[:, 0]
+    distance = _squared_distances(z, squares, centres)[:, 0]
     while len(centres) < n_clusters:
         weight = probabilities * distance
         total = weight.sum()
@@ -116,19 +125,18 @@ def _clusters(
             break
         new = z[[generator.choice(len(z), p=weight / total)]]
         centres = np.vstack([centres, new])
-        distance = np.minimum(distance, _squared_distances(z, new)[:, 0])
-    labels = _squared_distances(z, centres).argmin(axis=1)
+        distance = np.minimum(distance, _squared_distances(z, squares, new)[:, 0])
+    labels = _squared_distances(z, squares, centres).argmin(axis=1)
     for _ in range(N_LLOYD):
         mass = np.bincount(labels, probabilities, len(centres))
         sums = [np.bincount(labels, probabilities * column, len(centres)) for column in z.T]
         kept = mass > 0.0
         centres = (np.column_stack(sums)[kept]) / mass[kept, None]
-        labels = _squared_distances(z, centres).argmin(axis=1)
+        labels = _squared_distances(z, squares, centres).argmin(axis=1)
     _, labels = np.unique(labels, return_inverse=True)
     return labels
 
 
-def _squared_distances(a: Array, b: Array) -> Array:
-    """(n, m), up to rounding and never negative."""
-    squares = (a * a).sum(axis=1)[:, None] - 2.0 * a @ b.T + (b * b).sum(axis=1)
-    return np.maximum(squares, 0.0)
+def _squared_distances(a: Array, squares: Array, b: Array) -> Array:
+    """(n, m), up to rounding and never negative; squares (n, 1): those of a."""
+    return np.maximum(squares - 2.0 * a @ b.T + (b * b).sum(axis=1), 0.0)

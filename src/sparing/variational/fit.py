@@ -8,7 +8,7 @@ import numpy as np
 
 from sparing.surrogate.interface import Surrogate
 from sparing.variational.adam import Adam
-from sparing.variational.components import Growth, Pruning, RestoringGrowth
+from sparing.variational.components import Growth, NoGrowth, Pruning
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.objective import NoPenalties, Objective, SoftPenalties
 from sparing.variational.starts import (
@@ -27,7 +27,7 @@ class VariationalSettings:
     ranking: RankByLowerBound | RankByMonteCarlo = RankByLowerBound()
     penalties: SoftPenalties | NoPenalties = SoftPenalties()
     ascent: Adam = Adam()
-    growth: RestoringGrowth | Growth = RestoringGrowth()
+    growth: Growth | NoGrowth = Growth()
     pruning: Pruning = Pruning()
     # Draws per component for the ELBO at the end of an iteration (Section S1.1: 2^15), and for
     # comparing two mixtures with common random numbers.
@@ -43,7 +43,6 @@ class VariationalSettings:
             ranking=RankByMonteCarlo(),
             penalties=NoPenalties(),
             ascent=Adam.paper(),
-            growth=Growth(),
             n_final_entropy_samples=2**15,
         )
 

@@ -59,8 +59,8 @@ class ThoroughAnswer:
 class ThoroughSample:
     """The posterior of the last surrogate, sampled from everywhere with many more draws."""
 
-    n_first: int = 2**13
-    n_draws: int = 2**15
+    n_first: int = 2**14
+    n_draws: int = 2**14
     n_components: int = 60
     monte_carlo_share: float = 0.25
 

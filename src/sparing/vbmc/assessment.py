@@ -15,7 +15,7 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.surrogate.support import learnt_support
+from sparing.surrogate.support import learnt_support, outside_points
 from sparing.surrogate.training_data import (
     joining_values,
     known_noise_variance,
@@ -93,14 +93,15 @@ def looked_elsewhere(
 ) -> tuple[Iteration, Plan]:
     """The row with what a look elsewhere made of it, and what comes next.
 
-    Nobody looks before the solution would do, nor before what the last look asked for is known.
+    Before the solution would do, what is found joins it, and nothing is evaluated for it; nobody
+    looks before what the last look asked for is known.
     """
     if awaited is not None:
         return row, Plan(awaited, state.n_rounds)
-    if not may_stop((*state.history, row), state, settings):
-        return row, Plan(Agenda(), state.n_rounds)
-    if isinstance(row.posterior.mixture, GaussianMixture):  # q itself: the paper
-        return replace(row, stable=True), Plan(Agenda(), state.n_rounds)
+    stable = may_stop((*state.history, row), state, settings)
+    due = settings.exploration.is_due(state.phase, stable=stable)
+    if not due or isinstance(row.posterior.mixture, GaussianMixture):  # q itself: the paper
+        return replace(row, stable=stable), Plan(Agenda(), state.n_rounds)
     generator = streams.generator("look elsewhere", state.iteration)
     known = what_is_known(solution.trained, row, evaluations)
     surprising = SURPRISE * math.sqrt(row.evidence.inflation)
@@ -117,8 +118,9 @@ def looked_elsewhere(
             n_rounds = 0
     elif look.rule == FILL:
         n_rounds += 1
-    x = solution.transform.to_user(within_reach(look.points, solution.transform))
-    return replace(row, stable=not len(x)), Plan(Agenda(x, look.rule), n_rounds)
+    points = look.points if stable else look.points[:0]
+    x = solution.transform.to_user(within_reach(points, solution.transform))
+    return replace(row, stable=stable and not len(x)), Plan(Agenda(x, look.rule), n_rounds)
 
 
 def what_is_known(
@@ -140,6 +142,7 @@ def what_is_known(
         rules=tuple(entry.rule for entry in usable),
         other_rules=tuple(entry.rule for entry in evaluations if not entry.usable),
         support=trained.support,
+        outside=outside_points(evaluations, trained.transform),
         edge_is_proven=edge_is_proven(evaluations, trained.transform),
     )
 
@@ -150,13 +153,13 @@ def edge_is_proven(evaluations: Sequence[Evaluation], transform: ParameterTransf
     A simple edge that separates a few points may still be the wrong one.
     """
     tests = [entry for entry in evaluations if entry.rule == EDGE][-transform.dimension - 2 :]
-    others = [entry for entry in evaluations if entry not in tests]
-    support = learnt_support(others, transform)
-    if support is None or len(tests) < transform.dimension + 2:
+    if len(tests) < transform.dimension + 2:
         return False
-    margin = support.margin(transform.to_working(np.array([entry.x for entry in tests])))
-    inside = np.array([entry.usable for entry in tests])
-    return not np.any((np.abs(margin) >= 1.0) & ((margin > 0.0) != inside))
+    support = learnt_support([entry for entry in evaluations if entry not in tests], transform)
+    if support is None:
+        return False
+    inside = support.contains(transform.to_working(np.array([entry.x for entry in tests])))
+    return all(entry.usable == is_inside for entry, is_inside in zip(tests, inside, strict=True))
 
 
 def within_reach(u: Array, transform: ParameterTransform) -> Array:
@@ -347,6 +350,7 @@ def track_record(history: Sequence[Iteration], n_new: int = 0, squares: float = 
         squares=(*(past.held_out_squares for past in history), squares),
         estimates=tuple(past.log_evidence for past in history),
         sds=tuple(math.inf if past.warm_up else past.log_evidence_sd for past in history),
+        n_evaluations=tuple(past.n_evaluations for past in history),
     )
 
 

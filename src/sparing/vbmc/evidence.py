@@ -34,9 +34,6 @@ from sparing.vbmc.surrogate_posterior import (
 
 SUFFICIENT_SHARE = 0.3  # of the draws, as effective ones
 N_AVERAGED = 256  # posterior draws over which the surrogate's error is averaged
-# The edge may be anywhere between what is known to be inside and outside: the sd of a uniform
-# distribution over the mass there.
-EDGE_SHARE = 1.0 / math.sqrt(12.0)
 
 
 @dataclass(frozen=True)
@@ -162,12 +159,12 @@ def evidence_of(
     from one iteration to the next, and the Monte Carlo error.
     """
     surrogate_sd = average_sd(surrogate, sample.equally_weighted(N_AVERAGED, generator))
-    estimates = [*calibration.recent, sample.log_evidence]
+    moved = np.subtract(calibration.recent, sample.log_evidence)
     parts = (
         surrogate_sd * math.sqrt(calibration.error_inflation),
         DOUBTED_SHARE * sample.curvature,
-        EDGE_SHARE * sample.at_edge,
-        float(np.std(estimates, ddof=min(1, len(calibration.recent)))),
+        sample.edge_sd,
+        math.sqrt(float(moved @ moved) / max(1, len(moved))),
         sample.monte_carlo_sd,
     )
     return Evidence(

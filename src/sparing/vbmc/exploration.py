@@ -27,6 +27,7 @@ from sparing.vbmc.hidden_modes import (
     n_far_modes,
     other_hills,
 )
+from sparing.vbmc.state import Phase
 from sparing.vbmc.surrogate_posterior import (
     BELIEVED_VARIANCE,
     DOUBTED_SHARE,
@@ -71,7 +72,7 @@ class Look:
 class LookElsewhere:
     """What a run does before it may stop."""
 
-    n_particles: int = 3000
+    n_particles: int = 2000
     widening: float = 1.5  # of the plausible box from which half of the particles start
     largest_outside: float = 0.1  # less than that is left to the reported error
     n_probes: int = 3
@@ -81,8 +82,12 @@ class LookElsewhere:
     n_rounds: int = 2  # ...else of looks where nothing was seen, each of 2 D + 2 points...
     largest_round: int = 10  # ...and at most so many: high-dimensional boxes cannot be filled
     largest_hidden: float = 0.02
-    largest_at_edge: float = 0.005  # of the posterior: draws of which nobody knows the side
-    edge_share: float = 0.4  # of all evaluations: some edges are never known
+    largest_beyond: float = 0.002  # of the draws are expected beyond the edge of the support
+    edge_share: float = 0.5  # of all evaluations: some edges are never known
+
+    def is_due(self, phase: Phase, *, stable: bool) -> bool:
+        """Whether it is time to look: nobody does before the solution is stable."""
+        return stable
 
     def look(
         self,
@@ -113,7 +118,7 @@ class LookElsewhere:
             return Look(outside, np.nan, points, EDGE, None)
         several = n_far_modes(posterior) > 1
         share = self.looking_share if several else self.climbing_share
-        if known.share(CLIMB) <= share:
+        if share > 0.0 and known.share(CLIMB) <= share:
             points = other_hills(known, threshold, self.n_probes, generator)
             if len(points):
                 return Look(outside, np.nan, points, CLIMB, None)
@@ -140,16 +145,16 @@ class LookElsewhere:
     def doubt(self, known: Known, particles: Array, generator: np.random.Generator) -> float:
         """What nobody has seen may add to the log evidence, as a standard deviation.
 
-        Of the particles those outside the posterior, which are there or are not; and of modes in
-        what is hidden, where several are known: another one like them is there as likely as
-        anywhere. Where one mode is known, looks that found nothing speak against others.
+        Of the particles those outside the posterior, which are there or are not; and, where several
+        modes are known, modes in what is hidden, as if it held as much as the rest of the box.
+        Where one mode is known, looks that found nothing speak against others.
         """
         beyond = known.posterior.log_density(particles) < self.threshold(known, generator)
         outside = min(max(0.0, float(beyond.mean()) - LEFT_OUT), 1.0 - LEFT_OUT)
         unseen = -DOUBTED_SHARE * float(np.log1p(-outside))
-        if (n_modes := n_far_modes(known.posterior)) > 1:
+        if n_far_modes(known.posterior) > 1:
             hidden, _ = hiding_places(known, 0, generator)
-            unseen = float(np.hypot(unseen, hidden * np.log1p(1.0 / n_modes)))
+            unseen = float(np.hypot(unseen, np.log1p(hidden)))
         return unseen
 
     def threshold(self, known: Known, generator: np.random.Generator) -> float:
@@ -175,28 +180,44 @@ class LookElsewhere:
         return tempered_sample(density.hopeful, log_start, start, generator)
 
     def edge_points(self, known: Known, generator: np.random.Generator) -> Array:
-        """Points at the edge of the support, (k, D), as long as it is not known well enough."""
-        support = known.support
-        none = np.empty((0, known.dimension))
-        if support is None:
-            return none
+        """Points at the edge of the support, (k, D), as long as it is not known well enough.
+
+        First where it may be; then, to test it, where nothing was evaluated on either side of it.
+        """
+        if known.support is None:
+            return np.empty((0, known.dimension))
         draws = known.posterior.sample(self.n_particles, generator)
-        margin = support.margin(draws)
-        largest = self.largest_at_edge * (margin > 0.0).sum()
-        n_unknown = int((np.abs(margin) < 1.0).sum())
-        if n_unknown <= largest and (known.edge_is_proven or (margin < 1.0).sum() <= largest):
-            return none
+        margin, inside = known.support.margin(draws), known.support.probability(draws)
         n_probes = max(self.n_probes, known.dimension // 2 + 1)
-        nearest = np.argsort(np.abs(margin))[: max(n_unknown // 3, 10 * n_probes)]
-        candidates = draws[nearest]
-        return candidates[
-            furthest_first(support.standardised(candidates), n_probes, support.vectors)
-        ]
+        nearest = np.argsort(np.abs(margin))
+        if np.mean(1.0 - inside[margin > 0.0]) > self.largest_beyond:
+            n_unknown = int((np.abs(margin) < 1.0).sum())
+            candidates = nearest[: max(n_unknown // 3, 10 * n_probes)]
+            return draws[generator.choice(candidates, n_probes, replace=False)]
+        if known.edge_is_proven or np.mean(margin < 1.0) <= self.largest_beyond:
+            return draws[:0]
+        nearest = nearest[np.abs(margin[nearest]) >= 1.0][: self.n_particles // 10]
+        scales = draws.std(axis=0)
+        evaluated = np.vstack([known.inputs, known.outside]) / scales
+        return draws[nearest[furthest_first(draws[nearest] / scales, n_probes, evaluated)]]
+
+
+@dataclass(frozen=True)
+class LookAtOnce(LookElsewhere):
+    """The same, and in the surrogate at once: for a run that is told what others evaluated."""
+
+    def is_due(self, phase: Phase, *, stable: bool) -> bool:
+        """Once more than that: when the bulk of the posterior has been found."""
+        return stable or phase is Phase.ADAPTING
 
 
 @dataclass(frozen=True)
 class Trusting:
     """What is stable is believed (the paper)."""
+
+    def is_due(self, phase: Phase, *, stable: bool) -> bool:
+        """When the solution is stable."""
+        return stable
 
     def look(
         self,

@@ -57,6 +57,5 @@ def n_components(state: State, n_training: int, settings: Settings) -> int:
         stable=bool(history) and history[-1].reliability < 1.0,
         iterations_since_pruning=state.iteration + 1 - last_pruned,
         n_training=n_training,
-        earlier=[past.n_components for past in history if not past.warm_up],
     )
     return settings.variational.growth.next(state.mixture.n_components, progress)

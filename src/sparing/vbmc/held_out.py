@@ -31,12 +31,14 @@ class TrackRecord:
 
     n_held_out, squares   held-out draws of each iteration, the sum of their squared residuals
     estimates, sds        log evidences and their sds; an sd of inf for one that was none
+    n_evaluations         at each of them
     """
 
     n_held_out: tuple[int, ...] = ()
     squares: tuple[float, ...] = ()
     estimates: tuple[float, ...] = ()
     sds: tuple[float, ...] = ()
+    n_evaluations: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Calibration:
 
     ``inflation`` is the factor on the surrogate's variance that held-out draws show,
     ``error_inflation`` the one in the reported error, which also covers what few draws have not
-    tested yet; ``recent`` are the last few estimates of the log evidence after the warm-up, oldest
+    tested yet; ``recent`` are the latest estimates of the log evidence after the warm-up, oldest
     first.
     """
 
@@ -64,14 +66,18 @@ class HeldOutCalibration:
     # three times too sure of themselves, so what few draws have tested is not believed yet. With 1
     # in its place 87 % of runs on two modes had an error within two sds, with 4 93 %.
     unproven_variance: float = 4.0
-    n_estimates: int = 3  # earlier iterations whose estimates show how much it still moves...
+    # The estimates of the last few iterations, and of as many as the last quarter of all
+    # evaluations was spent in, show how much it still moves...
+    n_estimates: int = 3
+    recent_share: float = 0.25
     largest_sd: float = 1.0  # ...unless they said themselves that they did not know, in nats
 
     def calibration(self, record: TrackRecord) -> Calibration:
         """What the track record teaches."""
-        recent = zip(
-            record.estimates[-self.n_estimates :], record.sds[-self.n_estimates :], strict=True
-        )
+        n = record.n_evaluations
+        first = sum(m < (1.0 - self.recent_share) * n[-1] for m in n)
+        first = max(0, min(first, len(n) - self.n_estimates))
+        recent = zip(record.estimates[first:], record.sds[first:], strict=True)
         return Calibration(
             inflation=self.variance_inflation(record, 1.0),
             error_inflation=self.variance_inflation(record, self.unproven_variance),

@@ -15,7 +15,7 @@ Notation (working coordinates, n evaluations)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,8 @@ class Known:
     rules: tuple[str, ...]  # by which the points were chosen...
     other_rules: tuple[str, ...] = ()  # ...and those that turned out to be outside the support
     support: Support | None = None
-    edge_is_proven: bool = True  # whether its support has predicted the last points at its edge
+    outside: Array = field(default_factory=lambda: np.empty((0, 0)))  # evaluated outside it, (k, D)
+    edge_is_proven: bool = True  # whether the support has predicted the last points at its edge
 
     @property
     def dimension(self) -> int:

@@ -10,7 +10,7 @@ algorithm constant by constant:
     depths           CompressedDepths                       MeasuredValues
     edges            LearntEdges                            StandIns
     surrogate        Collapsed                              MapThenSlice
-    variational      soft penalties, restored components    the ELBO as it is
+    variational      soft penalties                         the ELBO as it is
     warm_up          Climbing                               WatchingBound
     rules            VarianceReduction, draws, Frontier     ProspectiveSampling, by CMA-ES
     coordinates      Whitened                               Unwhitened
@@ -50,7 +50,7 @@ from sparing.variational.fit import VariationalSettings
 from sparing.variational.whitening import Unwhitened, Whitened
 from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
 from sparing.vbmc.evidence import LowerBound, SurrogatePosterior
-from sparing.vbmc.exploration import LookElsewhere, Trusting
+from sparing.vbmc.exploration import LookAtOnce, LookElsewhere, Trusting
 from sparing.vbmc.posterior_error import ExpectedError, Untested
 from sparing.vbmc.stopping import Stopping
 from sparing.vbmc.warm_up import Climbing, WatchingBound
@@ -143,7 +143,7 @@ class Settings:
     evidence: SurrogatePosterior | LowerBound = SurrogatePosterior()
     accuracy: ExpectedError | Untested = ExpectedError()
     stopping: Stopping = Stopping()
-    exploration: LookElsewhere | Trusting = LookElsewhere()
+    exploration: LookElsewhere | LookAtOnce | Trusting = LookElsewhere()
     answer: SmallestError | BestBound = SmallestError()
     final_fit: ThoroughSample | LastFit = ThoroughSample()
 

@@ -26,6 +26,7 @@ from sparing.vbmc.stopping import Reliability
 # (Section 3.5 asks for "small values" only).
 INITIAL_COMPONENTS = 2
 INITIAL_SCALE = 0.01
+NEVER = -99  # long before the first iteration
 
 
 class Phase(enum.Enum):
@@ -149,7 +150,7 @@ class State:
     phase: Phase = Phase.SEARCHING
     sampling_stopped: bool = False  # StopSampling of Algorithm 1
     trimmed: frozenset[int] = frozenset()  # evaluations left out of the training set for good
-    last_whitening: int = 0  # iteration at which a whitening was last tried
+    last_whitening: int = NEVER  # iteration at which a whitening was last tried
     agenda: Agenda = Agenda()
     n_rounds: int = 0  # of looks where nothing was seen, since something was found
     history: tuple[Iteration, ...] = ()

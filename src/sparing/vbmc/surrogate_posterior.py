@@ -41,8 +41,10 @@ BELIEVED_VARIANCE = 4.0  # mass where V is larger is not taken for a finding
 # is not, and mostly it is not.
 DOUBTED_SHARE = 0.25
 DEGREES = 5.0  # of freedom of the proposal's t distributions
-FEW_SAMPLES = 2  # hyperparameter samples of which V is taken: it is alike for all
+FEW_SAMPLES = 2  # hyperparameter samples where many points are looked at
 N_EM_STEPS = 5
+# Other supports that the evaluations allow, and the margin beyond which all of them agree.
+N_ALTERNATIVES, NEAR_EDGE = 64, 3.0
 DRAWS_PER_PARAMETER = 4.0  # effective draws for each row of a component's covariance
 
 
@@ -61,10 +63,7 @@ class Density:
     def moments(self, points: Array) -> tuple[Array, Array]:
         """f and V, (N,) each."""
         values = self.surrogate.expansion.values(points)
-        few = self.surrogate.subset(np.arange(min(FEW_SAMPLES, self.surrogate.n_samples)))
-        blocks = (points[i : i + BLOCK] for i in range(0, len(points), BLOCK))
-        within = np.concatenate([few.predict_each(block)[1].mean(axis=0) for block in blocks])
-        return values.mean(axis=0), within + values.var(axis=0)
+        return values.mean(axis=0), self._variance_within(points) + values.var(axis=0)
 
     def hopeful(self, points: Array) -> Array:
         """Log of the mean of exp(f), up to a limit: what the surrogate does not exclude, (N,)."""
@@ -78,12 +77,15 @@ class Density:
     def quick_moments(self, points: Array) -> tuple[Array, Array]:
         """f and V, inflated, of few hyperparameter samples; -inf where the density is zero."""
         few = self.surrogate.subset(np.arange(min(FEW_SAMPLES, self.surrogate.n_samples)))
-        one = self.surrogate.subset(np.arange(1))
-        blocks = (points[i : i + BLOCK] for i in range(0, len(points), BLOCK))
-        variance = np.concatenate([one.predict_each(block)[1][0] for block in blocks])
         mean = few.expansion.values(points).mean(axis=0)
         mean = np.where(self.margin(points) > -1.0, mean, -np.inf)
-        return mean, self.inflation * np.maximum(variance, 0.0)
+        return mean, self.inflation * np.maximum(self._variance_within(points), 0.0)
+
+    def _variance_within(self, points: Array) -> Array:
+        """That of one hyperparameter sample, (N,): it is alike for all, and takes the time."""
+        one = self.surrogate.subset(np.arange(1))
+        blocks = (points[i : i + BLOCK] for i in range(0, len(points), BLOCK))
+        return np.concatenate([np.empty(0), *(one.predict_each(block)[1][0] for block in blocks)])
 
 
 def believed(mean: Array, variance: Array) -> Array:
@@ -145,7 +147,7 @@ class WeightedSample:
     monte_carlo_sd: float
     curvature: float  # what mass that is not excluded would add to the log evidence
     pareto_k: float
-    at_edge: float = 0.0  # mass that may be on either side of the edge, to what is inside
+    edge_sd: float = 0.0  # of the log evidence, by what is not known of the edge of the support
     support: Support | None = None
 
     @property
@@ -201,8 +203,12 @@ def weighted_sample(
     log_evidence, sd = _controlled_log_mean(log_weights, log_ratios)
     hoped, _ = pareto_smooth(hopeful(flat, density.inflation * variance))
     curvature = max(0.0, log_sum(hoped) - total)
-    unknown = anywhere[np.abs(margin) < 1.0]
-    at_edge = float(np.exp(log_sum(unknown) - total)) if len(unknown) else 0.0
+    edge_sd = 0.0
+    if density.support is not None:
+        near = np.abs(margin) < NEAR_EDGE
+        inside = density.support.alternatives(points[near], N_ALTERNATIVES, generator)
+        gained = np.exp(anywhere[near] - total) @ (inside - 1.0 * (margin[near] > 0.0)[:, None])
+        edge_sd = float(np.sqrt(np.mean(gained**2)))
     return WeightedSample(
         points,
         variance,
@@ -211,7 +217,7 @@ def weighted_sample(
         sd,
         curvature,
         pareto_k,
-        at_edge,
+        edge_sd,
         density.support,
     )
 
@@ -232,9 +238,10 @@ def _controlled_log_mean(log_weights: Array, log_ratios: Array) -> tuple[float, 
     if n_controls > n // 20:
         return float(shift), plain_sd
     design = np.column_stack([np.ones(n), controls])
-    coefficients, *_ = np.linalg.lstsq(design, weights, rcond=None)
+    # The normal equations are enough, and quicker; components that coincide are no harm.
+    coefficients, *_ = np.linalg.lstsq(design.T @ design, design.T @ weights, rcond=1e-10)
     residual = weights - design @ coefficients
     sd = float(np.sqrt(residual @ residual / (n - n_controls - 1) / n))
-    if not (abs(coefficients[0] - 1.0) < 5.0 * plain_sd and sd < plain_sd):
+    if not (abs(coefficients[0] - 1.0) < min(1.0, 5.0 * plain_sd) and sd < plain_sd):
         return float(shift), plain_sd
     return float(shift + np.log(coefficients[0])), sd

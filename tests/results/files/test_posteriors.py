@@ -138,7 +138,7 @@ def test_what_is_no_mixture_is_refused(name, array, text):
 
 def test_a_table_without_its_parts_is_refused():
     arrays, _ = written([any_shape(2, 2), shared_shape(2, 2)], 2)
-    absent_in_earlier_files = ("transforms.number", "supports.n_vectors")
+    absent_in_earlier_files = ("transforms.number", "supports.n_surfaces")
     for name in arrays:
         if name not in absent_in_earlier_files and not name.endswith(".support"):
             missing = {key: value for key, value in arrays.items() if key != name}

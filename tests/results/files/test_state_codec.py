@@ -255,7 +255,7 @@ def test_arrays_that_do_not_fit_are_refused(saved):
         broken = [missing, {**arrays, name: array.astype(np.float32)}]
         broken.append({**arrays, name: np.append(array.ravel(), array.ravel()[:1])[None]})
         for changed in broken:
-            absent = name in ("transforms.number", "supports.n_vectors") or ".support" in name
+            absent = name in ("transforms.number", "supports.n_surfaces") or ".support" in name
             if changed is missing and absent:
                 continue  # files of earlier versions have none
             with pytest.raises(LoadError):

@@ -17,7 +17,7 @@ from sparing.problem.evaluations import Evaluation, Outcome
 from sparing.results.files.named_arrays import NamedArrays, write_rows
 from sparing.store.archive import Arrays, Metadata
 from sparing.store.dataclass_json import enum_from_json
-from sparing.store.json_members import MalformedError, Members, require
+from sparing.store.json_members import Members, require
 
 NOBODY = -1
 
@@ -44,18 +44,16 @@ def read_evaluations(
     arrays: NamedArrays, members: Members, dimension: int
 ) -> tuple[Evaluation, ...]:
     """The evaluations that `write_evaluations` wrote, or a release before."""
-    cells = members.rest()
-    require(isinstance(cells.get("status"), list), "'status' is not a list")
-    n = len(cells["status"])
+    indices = arrays.integers("evaluations.index", None)
+    n = len(indices)
+    require(indices == list(range(n)), "evaluations are not in order")
     lists = {
-        field.name: [_from_cell(field, cell) for cell in _column(cells, field.name, n)]
+        field.name: [_from_cell(field, cell) for cell in members.values(field.name, n)]
         for field in OUTCOME_FIELDS
-        if not field.is_number and (field.name in cells or not field.has_default)
+        if not field.is_number and (field.name in members or not field.has_default)
     }
     outcomes = arrays.rows(Outcome, "evaluations", n, lists)
-    rules = Members(cells).texts("rule", n) if "rule" in cells else [""] * n
-    indices = arrays.integers("evaluations.index", n)
-    require(indices == list(range(n)), "evaluations are not in order")
+    rules = members.texts("rule", n) if "rule" in members else [""] * n
     identifiers = arrays.integers("evaluations.identifier", n)
     points = arrays.floats("evaluations.x", n, dimension)
     return tuple(
@@ -64,13 +62,6 @@ def read_evaluations(
             indices, identifiers, points, outcomes, rules, strict=True
         )
     )
-
-
-def _column(cells: dict[str, Any], name: str, n: int) -> list[Any]:
-    column = cells.get(name)
-    if not isinstance(column, list) or len(column) != n:
-        raise MalformedError(f"{name!r} does not have {n} entries")
-    return column
 
 
 def _cell(field: OutcomeField, value: Any) -> Any:

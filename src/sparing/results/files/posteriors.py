@@ -16,8 +16,8 @@ support by being the same object.
     transforms.matrix, transforms.inverse (W, D, D)
     transforms.centre (W, D)        transforms.log_determinant (W,)
     transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may round differently
-    supports.n_vectors (E,)         how many of the vectors, coefficients and surfaces are its own
-    supports.FIELD                  those of `Support`, one after the other
+    supports.n_surfaces, supports.n_bumps (E,)
+    supports.FIELD                  of `Support`, one after the other; weights and factors flat
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sparing.problem.parameter_transform import ParameterTransform, Whitening
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.store.archive import Arrays
 from sparing.store.json_members import MalformedError, require
-from sparing.surrogate.support import Support
+from sparing.surrogate.support import Support, n_features
 from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.mixture import WEIGHT_SUM_TOLERANCE, GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture
@@ -227,45 +227,49 @@ def _write_whitenings(whitenings: Sequence[Whitening], dimension: int) -> Arrays
 def _write_supports(supports: Sequence[Support], dimension: int) -> Arrays:
     none = np.empty((0, dimension))
     square = (-1, dimension, dimension)
-    counts = [len(s.coefficients) for s in supports]
-    surfaces = np.concatenate([np.empty(0, dtype=np.int64), *(s.surfaces for s in supports)])
     of_user = [s.in_user_coordinates for s in supports]
     return {
-        "supports.n_vectors": np.array(counts, dtype=np.int64),
+        "supports.n_surfaces": np.array([len(s.weights) for s in supports], dtype=np.int64),
+        "supports.n_bumps": np.array([len(s.bumps) for s in supports], dtype=np.int64),
         "supports.in_user_coordinates": np.array(of_user, dtype=np.bool_),
+        "supports.quadratic": np.array([s.quadratic for s in supports], dtype=np.bool_),
         "supports.centre": np.reshape([s.centre for s in supports], (-1, dimension)),
         "supports.matrix": np.reshape([s.matrix for s in supports], square),
-        "supports.vectors": np.vstack([none, *(s.vectors for s in supports)]),
-        "supports.coefficients": np.concatenate([none[:, 0], *(s.coefficients for s in supports)]),
-        "supports.surfaces": surfaces,
-        "supports.quadratic": np.array([s.quadratic for s in supports], dtype=np.float64),
-        "supports.radial": np.array([s.radial for s in supports], dtype=np.float64),
+        "supports.bumps": np.vstack([none, *(s.bumps for s in supports)]),
+        "supports.weights": np.concatenate([none[:, 0], *(s.weights.ravel() for s in supports)]),
+        "supports.factors": np.concatenate([none[:, 0], *(s.factors.ravel() for s in supports)]),
     }
 
 
 def _read_supports(arrays: NamedArrays, dimension: int) -> list[dict[str, Any]]:
     """The fields of each support but its transform."""
-    if "supports.n_vectors" not in arrays:
+    if "supports.n_surfaces" not in arrays:
         return []
-    counts = arrays.integers("supports.n_vectors", None)
-    n, n_vectors = len(counts), sum(counts)
+    n_surfaces = arrays.integers("supports.n_surfaces", None)
+    n = len(n_surfaces)
+    n_bumps = arrays.integers("supports.n_bumps", n)
     of_user = arrays.booleans("supports.in_user_coordinates", n)
+    quadratic = arrays.booleans("supports.quadratic", n)
     centres = arrays.floats("supports.centre", n, dimension)
     matrices = arrays.floats("supports.matrix", n, dimension, dimension)
-    vectors = arrays.floats("supports.vectors", n_vectors, dimension)
-    coefficients = arrays.floats("supports.coefficients", n_vectors)
-    surfaces = arrays.array("supports.surfaces", np.int64, n_vectors)
-    weights = arrays.floats("supports.quadratic", n), arrays.floats("supports.radial", n)
-    numbers = (centres, matrices, vectors, coefficients, *weights)
+    counts = all(k > 0 for k in n_surfaces) and all(k >= 0 for k in n_bumps)
+    require(counts, "a support has no surface, or less than no bump")
+    bumps = arrays.floats("supports.bumps", sum(n_bumps), dimension)
+    shapes = [
+        (surfaces, n_features(dimension, quadratic=is_quadratic, n_bumps=k))
+        for surfaces, is_quadratic, k in zip(n_surfaces, quadratic, n_bumps, strict=True)
+    ]
+    weights = arrays.floats("supports.weights", sum(j * f for j, f in shapes))
+    factors = arrays.floats("supports.factors", sum(j * f * f for j, f in shapes))
+    numbers = (centres, matrices, bumps, weights, factors)
     require(all(np.isfinite(array).all() for array in numbers), "a support is not finite")
     found = []
-    columns = (of_user, centres, matrices, *weights)
-    portions = (_portions(rows, counts) for rows in (vectors, coefficients, surfaces))
-    for user, centre, matrix, p, r, own, factors, labels in zip(*columns, *portions, strict=True):
-        in_order = labels[0] == 0 and np.isin(np.diff(labels), (0, 1)).all()
-        require(bool(in_order), "the surfaces of a support are not in order")
-        values = (user, centre.copy(), matrix.copy(), own, factors, labels, float(p), float(r))
-        found.append(dict(zip(SUPPORT_FIELDS, values, strict=True)))
+    for i, (j, f) in enumerate(shapes):
+        own, bumps = bumps[: n_bumps[i]].copy(), bumps[n_bumps[i] :]
+        mean, weights = weights[: j * f].reshape(j, f).copy(), weights[j * f :]
+        factor, factors = factors[: j * f * f].reshape(j, f, f).copy(), factors[j * f * f :]
+        values = (of_user[i], centres[i].copy(), matrices[i].copy(), quadratic[i])
+        found.append(dict(zip(SUPPORT_FIELDS, (*values, own, mean, factor), strict=True)))
     return found
 
 

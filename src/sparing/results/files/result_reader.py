@@ -78,7 +78,7 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
     settings = settings_from_json(members.take("settings"))
     history, timings = read_history(named, Members(members.object("history")), posteriors)
     # Version 1 did not keep the surrogate.
-    kept = members.optional_object("surrogate") if "surrogate" in metadata else None
+    kept = members.optional_object("surrogate") if "surrogate" in members else None
     return Result(
         problem=problem,
         posterior=posterior,
@@ -92,17 +92,17 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
             IterationInfo(**vars(row), timings=seconds)
             for row, seconds in zip(history, timings, strict=True)
         ),
-        warnings=_read_warnings(members, topics_are_known="warning_topics" in metadata),
+        warnings=_read_warnings(members),
         settings=settings,
         seed=members.seed("seed"),
         surrogate=read_surrogate(named, kept, posteriors, evaluations, settings, ROUNDING),
     )
 
 
-def _read_warnings(members: Members, *, topics_are_known: bool) -> tuple[str, ...]:
+def _read_warnings(members: Members) -> tuple[str, ...]:
     """Texts with their topics; plain where a file names none, as older ones do."""
     texts = members.texts("warnings")
-    if not topics_are_known:
+    if "warning_topics" not in members:
         return tuple(texts)
     topics = members.values("warning_topics")
     require(len(topics) == len(texts), "there are more or fewer warnings than topics of them")

@@ -9,6 +9,7 @@ something else: a run of before is read as it was, and goes on as one of this re
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,7 +60,6 @@ CHOICES = """
     variational.candidate_entropy   variational.ranking \
                                     MONTE_CARLO            RankByMonteCarlo RankByLowerBound
     variational.mean_stiffness      variational.penalties     0.0   NoPenalties SoftPenalties
-    variational.restore_components  variational.growth        False Growth RestoringGrowth
     variational.mirrored_samples    variational.ascent.draws  False IndependentDraws MirroredDraws
     variational.standardise_steps   variational.ascent.steps  False StepsInBoxWidths StepsInSds
     warm_up.watch_values            warm_up                   False WatchingBound Climbing
@@ -79,6 +79,7 @@ RULES = {
 # Strategies of the next release: where they stood, their names, those of what is nearest now, and
 # which of their fields that does not have, or means otherwise.
 REPLACED = """
+    variational.growth RestoringGrowth Growth
     evidence  ImportanceCorrected SurrogatePosterior n_samples n_samples_in_warm_up largest_variance
     final_fit RicherFit ThoroughSample n_components
 """
@@ -123,12 +124,15 @@ def upgraded_fingerprint(members: Record) -> Record:
 
 def nearest(old: Record) -> dict[str, Any]:
     """The members of a composition of any release, with strategies that there are now."""
-    new = {**BEFORE_THE_FIELD, **old}
-    for part, before, now, *dropped in _rows(REPLACED):
-        strategy = new.get(part)
+    new = copy.deepcopy({**BEFORE_THE_FIELD, **old})
+    for place, before, now, *dropped in _rows(REPLACED):
+        strategy: Any = new
+        for part in place.split("."):
+            strategy = strategy.get(part) if isinstance(strategy, dict) else None
         if isinstance(strategy, dict) and strategy.get("kind") == before:
-            kept = {name: value for name, value in strategy.items() if name not in dropped}
-            new[part] = {**kept, "kind": now}
+            for name in dropped:
+                strategy.pop(name, None)
+            strategy["kind"] = now
     return new
 
 

@@ -68,7 +68,6 @@ def read_surrogate(
     with one_blas_thread():  # as in the run: more threads could round differently
         surrogate = settings.surrogate.condition(training, parameters)
     # Files of an earlier release have no supports.
-    support = posteriors.support(
-        members.integer("support") if "support" in record else -1, transform
-    )
+    row = members.integer("support") if "support" in members else -1
+    support = posteriors.support(row, transform)
     return TrainedSurrogate(transform, surrogate, trained_on, members.flag("retrained"), support)
