@@ -61,11 +61,12 @@ def test_known_sets_are_found(shape):
         quadratic,
         0,
     )
-    # A point of which nobody would have thought it may be left out.
-    assert np.sum(support.contains(points / 4.0) != contains(points)) <= 1
+    # One that lies between points inside, with none outside beside it, is taken for a failure.
+    n_wrong = np.sum(support.contains(points / 4.0) != contains(points))
+    assert n_wrong <= (1 if shape == "hole" else 0)
     x = draws(2)
     wrong = support.contains(x / 4.0) != contains(x)
-    assert wrong.mean() < 0.04
+    assert wrong.mean() < (0.04 if shape == "hole" else 0.02)
     known = np.abs(support.margin(x / 4.0)) >= 1.0
     assert known.mean() > 0.85
     assert wrong[known].mean() < 0.003
@@ -158,8 +159,8 @@ def test_without_a_point_outside_there_is_no_edge():
 def test_a_target_that_fails_now_and_then_has_no_edge(dimension):
     """Minus infinity at one in thirty points, anywhere: in the middle nothing is cut off."""
     points = draws(dimension, 240, seed=3)
-    inside = np.random.default_rng(4).random(240) > 1 / 30
-    assert (~inside).sum() > 2
+    inside = np.random.default_rng(8).random(240) > 1 / 30
+    assert (~inside).sum() > 4
     support = learnt_support(evaluated(points, inside), box(dimension))
     x = draws(dimension)
     if support is not None:
@@ -169,11 +170,11 @@ def test_a_target_that_fails_now_and_then_has_no_edge(dimension):
 def test_such_failures_do_not_move_an_edge():
     points = draws(3, 150, seed=5)
     truth = points[:, 0] < 0.5
-    failing = np.random.default_rng(6).random(150) < 0.03
-    assert (truth & failing).sum() > 1
+    failing = np.random.default_rng(7).random(150) < 0.03
+    assert (truth & failing).sum() > 2
     support = learnt_support(evaluated(points, truth & ~failing), box(3))
     x = draws(3)
-    assert np.mean(support.contains(x / 4.0) != (x[:, 0] < 0.5)) < 0.04
+    assert np.mean(support.contains(x / 4.0) != (x[:, 0] < 0.5)) < 0.02
 
 
 def test_points_that_failed_are_on_no_side():

@@ -155,8 +155,8 @@ def evidence_of(
     """The evidence of a sample.
 
     Its error has five parts: the surrogate's own, inflated by what held-out draws show, what the
-    surrogate does not exclude, where the edge of the support is, how much the estimate still moves
-    from one iteration to the next, and the Monte Carlo error.
+    surrogate does not exclude, where the edge of the support is, how far the estimate has moved of
+    late, and the Monte Carlo error.
     """
     surrogate_sd = average_sd(surrogate, sample.equally_weighted(N_AVERAGED, generator))
     moved = np.subtract(calibration.recent, sample.log_evidence)
