@@ -47,7 +47,6 @@ TYPICAL_DEPTH = 5.0
 # A point outside that lies between points inside may be a target that fails now and then: it counts
 # where so many of its nearest neighbours are outside as well.
 N_NEIGHBOURS, N_CONFIRMING = 5, 2
-INCREDIBLE = 0.01  # probability below which a single point outside is taken for such a failure
 # Expectation propagation: steps, what each of them goes of the way, when it is over (in sds), and
 # the noise of a sign, in sds of the constant: nearly none, but signs may contradict each other.
 N_STEPS, STEP, TOLERANCE, NOISE_SD = 100, 0.5, 1e-3, 1e-4
@@ -201,15 +200,10 @@ def n_features(dimension: int, *, quadratic: bool, n_bumps: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Surface:
-    """mu (F,) and L (F, F) of one surface, and which points were given as outside of it, (m,).
-
-    ``predicted``: the log probability that all other points gave to each of these.
-    """
+    """mu (F,) and L (F, F) of one surface."""
 
     mean: Array
     factor: Array
-    outside: NDArray[np.intp]
-    predicted: Array
 
     def heights(self, z: Array) -> Array:
         """How far points (N, D) are above it, if it is a plane: (N,)."""
@@ -230,23 +224,14 @@ def _simplest_edge(inside: Array, outside: Array) -> _Edge | None:
     """The first kind of edge that separates the points (n, D) and (m, D); None: all isolated."""
     if not len(outside):
         return None
-    normals = np.empty((0, 0))
     if _separable(inside, outside, quadratic=False):
-        edge = _Edge(0, False, inside[:0], [_surface(inside, outside)])
-    else:
-        normals = _from_hull(inside, outside)
-        between = np.linalg.norm(normals, axis=1) < SMALLEST_GAP
-        kept = ~between | _confirmed(inside, outside)
-        if not kept.all():
-            return _simplest_edge(inside, outside[kept])
-        edge = _bent_edge(inside, outside, None if between.any() else normals)
-    # A point that nobody would have thought to be outside may be a target that fails now and then.
-    surface = min(edge.surfaces, key=lambda surface: surface.predicted.min())
-    if surface.predicted.min() > np.log(INCREDIBLE):
-        return edge
-    return _simplest_edge(
-        inside, np.delete(outside, surface.outside[int(np.argmin(surface.predicted))], axis=0)
-    )
+        return _Edge(0, False, inside[:0], [_surface(inside, outside)])
+    normals = _from_hull(inside, outside)
+    between = np.linalg.norm(normals, axis=1) < SMALLEST_GAP
+    kept = ~between | _confirmed(inside, outside)
+    if not kept.all():
+        return _simplest_edge(inside, outside[kept])
+    return _bent_edge(inside, outside, None if between.any() else normals)
 
 
 def _bent_edge(inside: Array, outside: Array, normals: Array | None) -> _Edge:
@@ -286,18 +271,16 @@ def _separable(inside: Array, outside: Array, *, quadratic: bool) -> bool:
 def _surface(
     inside: Array,
     outside: Array,
-    chosen: NDArray[np.intp] | None = None,
     *,
     quadratic: bool = False,
     bumps: Array | None = None,
 ) -> _Surface:
-    """Functions that are positive inside and negative at the chosen points outside: all, if None.
+    """Functions that are positive inside and negative outside.
 
     Expectation propagation, all signs at a time: t and h are the precision and the precision times
     the mean of what each of them says about f at its point.
     """
-    chosen = np.arange(len(outside)) if chosen is None else chosen
-    z = np.vstack([inside, outside[chosen]])
+    z = np.vstack([inside, outside])
     bumps = z[:0] if bumps is None else bumps
     phi = _features(z, quadratic, bumps)
     phi[len(inside) :] *= -1.0  # now all are to be positive
@@ -305,7 +288,7 @@ def _surface(
     sizes = 1, n_plane - 1, phi.shape[1] - n_plane - len(bumps), len(bumps)
     prior = np.repeat(PRIOR, sizes)
     t, h, before = np.zeros(len(z)), np.zeros(len(z)), np.full(len(z), np.inf)
-    mean, factor, x = np.empty(0), np.empty(0), np.empty(0)
+    mean, factor = np.empty(0), np.empty(0)
     for step in range(N_STEPS):
         precision = np.diag(1.0 / prior) + (phi.T * t) @ phi
         factor = np.asarray(np.linalg.inv(np.linalg.cholesky(precision)), dtype=np.float64)
@@ -327,7 +310,7 @@ def _surface(
         part = STEP * min(1.0, (step + 1.0) / 5.0)  # carefully at first
         t += part * (np.maximum(known - others, 0.0) - t)
         h += part * (known * known_mean - others * mean_of_others - h)
-    return _Surface(mean, factor, chosen, log_ndtr(x[len(inside) :]))
+    return _Surface(mean, factor)
 
 
 def _from_hull(inside: Array, outside: Array) -> Array:
@@ -363,7 +346,7 @@ def _planes(inside: Array, outside: Array, normals: Array, most: int) -> list[_S
             return None
         behind = left & beyond[:, int(np.argmax(beyond[left].sum(axis=0)))]
         for _ in range(4):
-            plane = _surface(inside, outside, np.flatnonzero(behind))
+            plane = _surface(inside, outside[behind])
             more = left & (plane.heights(outside) < plane.heights(inside).min())
             if not (more & ~behind).any():
                 break
@@ -371,10 +354,10 @@ def _planes(inside: Array, outside: Array, normals: Array, most: int) -> list[_S
         groups.append(np.flatnonzero(behind).tolist())
         left &= ~behind
     groups = _fewer(inside, outside, groups)
-    planes = [_surface(inside, outside, np.array(group)) for group in groups]
+    planes = [_surface(inside, outside[group]) for group in groups]
     # Every point belongs to the plane it is furthest behind.
     labels = np.argmin([plane.heights(outside) for plane in planes], axis=0)
-    return [_surface(inside, outside, np.flatnonzero(labels == i)) for i in np.unique(labels)]
+    return [_surface(inside, outside[labels == i]) for i in np.unique(labels)]
 
 
 def _fewer(inside: Array, outside: Array, groups: list[list[int]]) -> list[list[int]]:
