@@ -31,7 +31,6 @@ from sparing.variational.normal_mixture import NormalMixture, unchanged
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import carry_over
 from sparing.vbmc.assessment import (
-    Plan,
     complete_iteration,
     estimated,
     features,
@@ -310,7 +309,7 @@ def complete(before, found=None, settings=SETTINGS, entries=None, *, whitening_t
         before,
         found,
         judge(before, found, settings, entries),
-        Plan(Agenda(), before.n_rounds),
+        Agenda(),
         entries,
         settings,
         whitening_tried=whitening_tried,
@@ -328,14 +327,13 @@ def test_an_iteration_hands_its_solution_on():
 
 
 def test_what_a_look_asks_for_comes_next():
-    plan = Plan(Agenda(np.ones((2, 2)), PROBE), 1)
+    agenda = Agenda(np.ones((2, 2)), PROBE)
     entries, found = design(), solution()
     result = judge(state(), found)
     after = complete_iteration(
-        state(), found, result, plan, entries, SETTINGS, whitening_tried=False
+        state(), found, result, agenda, entries, SETTINGS, whitening_tried=False
     )
-    assert after.agenda is plan.agenda
-    assert after.n_rounds == 1
+    assert after.agenda is agenda
     assert after.history[-1] is result
 
 
@@ -395,15 +393,13 @@ def test_the_iteration_of_a_whitening_is_remembered():
 
 @dataclass(frozen=True)
 class RecordedEvidence(SurrogatePosterior):
-    """Notes from where it is asked to sample; ``finds`` what it is told to, call by call."""
+    """Notes from where it is asked to sample."""
 
     asked: list = field(default_factory=list)
-    finds: tuple[NormalMixture, ...] = ()
 
     def estimate(self, *given, proposals=(), **named):
         self.asked.append(list(proposals))
-        evidence, mixture = super().estimate(*given, proposals=proposals, **named)
-        return evidence, self.finds[len(self.asked) - 1] if self.finds else mixture
+        return super().estimate(*given, proposals=proposals, **named)
 
 
 def test_the_posterior_before_is_a_proposal_in_the_new_coordinates():
@@ -439,8 +435,8 @@ class RecordedLook:
     def is_due(self, phase, *, stable):
         return stable
 
-    def look(self, known, inflation, n_rounds, generator, *, tested):
-        self.asked.append((known, inflation, n_rounds, generator.random(), tested))
+    def look(self, known, inflation, generator, *, tested):
+        self.asked.append((known, inflation, generator.random(), tested))
         points = np.array(self.points).reshape(-1, 2)
         return Look(0.3, 0.1, points, self.rule, self.found)
 
@@ -451,7 +447,7 @@ EASY = replace(
 
 
 def after_a_look(before=None, settings=EASY, *, awaited=None, **facts):
-    """The row and the plan after a look that finds such a thing, and what it was told."""
+    """The row and the agenda after a look that finds such a thing, and what it was told."""
     exploration = RecordedLook(**facts)
     settings = replace(settings, exploration=exploration)
     before, found = state() if before is None else before, solution()
@@ -464,31 +460,29 @@ def after_a_look(before=None, settings=EASY, *, awaited=None, **facts):
 
 
 def test_nobody_looks_before_the_solution_would_do():
-    result, plan, before, asked = after_a_look(
-        state(n_rounds=1), replace(EASY, stopping=Stopping()), points=((0.1, 0.1),)
-    )
+    careful = replace(EASY, stopping=Stopping())
+    result, agenda, before, asked = after_a_look(settings=careful, points=((0.1, 0.1),))
     assert asked == []
     assert result == before
     assert not result.stable
-    assert (len(plan.agenda.points), plan.n_rounds) == (0, 1)
+    assert len(agenda.points) == 0
 
 
 def test_nobody_looks_again_before_what_was_asked_for_is_known():
     rest = Agenda(np.ones((2, 2)), FILL)
-    result, plan, _, asked = after_a_look(state(n_rounds=1), awaited=rest)
+    result, agenda, _, asked = after_a_look(awaited=rest)
     assert asked == []
     assert not result.stable
-    assert (plan.agenda, plan.n_rounds) == (rest, 1)
+    assert agenda is rest
 
 
 def test_a_look_that_asks_for_nothing_makes_the_solution_stable():
-    result, plan, before, asked = after_a_look()
+    result, agenda, before, asked = after_a_look()
     assert result == replace(before, stable=True)
-    assert len(plan.agenda.points) == 0
-    ((known, inflation, n_rounds, _, tested),) = asked
+    assert len(agenda.points) == 0
+    ((known, inflation, _, tested),) = asked
     assert not tested
     assert inflation == before.evidence.inflation
-    assert n_rounds == 0
     assert known.log_evidence == before.log_evidence
     np.testing.assert_allclose(known.posterior.mean, before.posterior.mixture.mean)
 
@@ -496,19 +490,11 @@ def test_a_look_that_asks_for_nothing_makes_the_solution_stable():
 def test_a_look_that_asks_for_points_keeps_the_run_going():
     """They are handed on in the user's coordinates, and none is out of reach."""
     points = ((0.1, -0.2), (1e9, 0.3))
-    result, plan, _, _ = after_a_look(state(n_rounds=1), points=points, rule=CLIMB)
+    result, agenda, _, _ = after_a_look(points=points, rule=CLIMB)
     assert not result.stable
-    assert plan.agenda.rule == CLIMB
+    assert agenda.rule == CLIMB
     _, upper = TRANSFORM.reachable_box()
-    np.testing.assert_allclose(plan.agenda.points, [[0.4, -0.8], [4.0 * upper[0], 1.2]])
-    assert plan.n_rounds == 1
-
-
-@pytest.mark.parametrize(("rule", "expected"), [(FILL, 2), (PROBE, 1), (CLIMB, 1)])
-def test_rounds_are_those_that_looked_where_nothing_was_seen(rule, expected):
-    _, plan, _, asked = after_a_look(state(n_rounds=1), points=((0.1, 0.1),), rule=rule)
-    assert asked[0][2] == 1
-    assert plan.n_rounds == expected
+    np.testing.assert_allclose(agenda.points, [[0.4, -0.8], [4.0 * upper[0], 1.2]])
 
 
 def test_what_was_found_joins_the_posterior_at_once():
@@ -516,29 +502,16 @@ def test_what_was_found_joins_the_posterior_at_once():
     strategy = RecordedEvidence()
     settings = replace(EASY, evidence=strategy)
     found = unchanged(EXACT)
-    result, plan, before, _ = after_a_look(
-        state(n_rounds=2), settings, points=((0.1, 0.1),), rule=PROBE, found=found
-    )
+    facts = {"points": ((0.1, 0.1),), "rule": PROBE, "found": found}
+    result, _, before, _ = after_a_look(settings=settings, **facts)
     first, second = strategy.asked
     assert not any(part is found for part in first)
     assert second[0] is found
-    assert plan.n_rounds == 2  # it is no other mode
     assert not result.stable
     assert (result.n_evaluations, result.n_held_out) == (11, 2)
     assert result.posterior.names == NAMES
     assert result.log_evidence != before.log_evidence  # other draws
     assert result.log_evidence == pytest.approx(before.log_evidence, abs=0.02)
-
-
-def test_another_mode_that_was_found_begins_the_rounds_anew():
-    """Where two are, there may be more."""
-    one = unchanged(EXACT)
-    two = NormalMixture.union([one, one.image(np.eye(2), np.array([9.0, 0.0]))])
-    settings = replace(EASY, evidence=RecordedEvidence(finds=(one, two)))
-    _, plan, _, _ = after_a_look(
-        state(n_rounds=2), settings, points=((0.1, 0.1),), rule=PROBE, found=one
-    )
-    assert plan.n_rounds == 0
 
 
 @pytest.mark.parametrize(
@@ -560,11 +533,11 @@ def test_tails_have_been_tested_when_no_value_was_a_surprise(rule, residuals, te
     inflated = np.array(residuals) * math.sqrt(result.evidence.inflation)
     estimate = replace(estimate, residuals=inflated)
     looked_elsewhere(before, found, estimate, result, design(), settings, STREAMS)
-    assert exploration.asked[0][4] is tested
+    assert exploration.asked[0][-1] is tested
 
 
 def test_looks_have_a_stream_of_their_own():
-    draws = [after_a_look(before)[3][0][3] for before in (state(), state(), state(HISTORY_OF_5))]
+    draws = [after_a_look(before)[3][0][2] for before in (state(), state(), state(HISTORY_OF_5))]
     assert draws[0] == draws[1] != draws[2]
 
 
@@ -573,18 +546,18 @@ HISTORY_OF_5 = [row(t) for t in range(1, 6)]
 
 def test_what_is_stable_is_believed_by_the_paper():
     """Its posterior is q itself: nothing is sampled, and nothing is sought."""
-    result, plan, _, asked = after_a_look(settings=replace(EASY, evidence=LowerBound()))
+    result, agenda, _, asked = after_a_look(settings=replace(EASY, evidence=LowerBound()))
     assert asked == []
     assert result.stable
-    assert len(plan.agenda.points) == 0
+    assert len(agenda.points) == 0
     trusting = Settings.paper()
     trusting = replace(trusting, stopping=EASY.stopping)
     found = solution()
     estimate = estimated(state(), found, np.empty(0), (), trusting, STREAMS)
     before = judged(state(), found, estimate, 10, NAMES, trusting, STREAMS)
-    result, plan = looked_elsewhere(state(), found, estimate, before, design(), trusting, STREAMS)
+    result, agenda = looked_elsewhere(state(), found, estimate, before, design(), trusting, STREAMS)
     assert result.stable
-    assert len(plan.agenda.points) == 0
+    assert len(agenda.points) == 0
 
 
 def test_what_is_known_is_every_value_in_working_coordinates():

@@ -35,9 +35,9 @@ from sparing.vbmc.hidden_modes import LARGEST_STEP, hiding_places
 STRATEGY = LookElsewhere()
 
 
-def look(known, n_rounds=0, seed=1, strategy=STRATEGY, inflation=1.0, tested=True):
+def look(known, seed=1, strategy=STRATEGY, inflation=1.0, tested=True):
     generator = np.random.default_rng(seed)
-    return strategy.look(known, inflation, n_rounds, generator, tested=tested)
+    return strategy.look(known, inflation, generator, tested=tested)
 
 
 @pytest.fixture(scope="module")
@@ -136,18 +136,20 @@ def test_the_posterior_ends_where_values_are_neither_its_own_nor_mirages(alone, 
     assert len(look(before).points) == 0  # that was another test
 
 
-def test_where_nothing_was_evaluated_points_are_asked_for_in_rounds():
+def test_where_nothing_was_evaluated_points_are_asked_for_once():
     known = learnt(one_hill, around(HOME, 25, 2))
-    for n_rounds, n_points in ((0, 6), (1, 6), (2, 0)):
-        found = look(known, n_rounds)
+    done = replace(known, rules=(FILL, *known.rules[1:]))
+    failed = replace(known, other_rules=(FILL,))
+    for before, n_points in ((known, 6), (done, 0), (failed, 0)):
+        found = look(before)
         assert found.rule == FILL
         assert found.hidden > 0.5
         assert len(found.points) == n_points  # 2 D + 2
-    fewer = LookElsewhere(largest_round=3, n_rounds=1)
-    assert len(look(known, 0, strategy=fewer).points) == 3
-    assert len(look(known, 1, strategy=fewer).points) == 0
+    for n_points in (3, 0):
+        fewer = LookElsewhere(largest_round=n_points)
+        assert len(look(known, strategy=fewer).points) == n_points
     content = LookElsewhere(largest_hidden=1.0)
-    assert len(look(known, 0, strategy=content).points) == 0
+    assert len(look(known, strategy=content).points) == 0
 
 
 def test_where_several_modes_are_known_more_are_looked_for():
@@ -156,9 +158,9 @@ def test_where_several_modes_are_known_more_are_looked_for():
     shapes = np.tile(SD**2 * np.eye(2), (2, 1, 1))
     posterior = NormalMixture.of_covariances(np.ones(2) / 2, np.array([HOME, OTHER]), shapes)
     known = replace(known, posterior=posterior)
-    assert len(look(known, 9).points) == 6
+    assert len(look(known).points) == 6
     spent = replace(known, rules=(*(25 * (FILL,)), *known.rules[25:]))
-    assert len(look(spent, 9).points) == 0
+    assert len(look(spent).points) == 0
 
 
 def test_doubt_is_what_may_be_outside_or_hidden():
@@ -173,7 +175,7 @@ def test_doubt_is_what_may_be_outside_or_hidden():
     shapes = np.tile(SD**2 * np.eye(2), (2, 1, 1))
     posterior = NormalMixture.of_covariances(np.ones(2) / 2, np.array([HOME, OTHER]), shapes)
     two = replace(learnt(two_hills, around(HOME, 25, 2), around(OTHER, 25, 3)), posterior=posterior)
-    hidden, _ = hiding_places(two, 0, np.random.default_rng(4))
+    hidden, _ = hiding_places(two, -3.0, 0, np.random.default_rng(4))
     draws = posterior.sample(1000, generator)
     assert hidden > 0.3
     assert STRATEGY.doubt(two, draws, generator) == pytest.approx(np.log1p(hidden), rel=0.1)

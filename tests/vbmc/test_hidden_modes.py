@@ -83,7 +83,7 @@ def test_every_value_bounds_the_height_of_modes_around_it():
     at most 4 nats below the top; nothing else is excluded by much.
     """
     known = ignorant(np.array([[-0.3], [0.1]]), np.array([0.0, -200.0]))
-    share, points = hiding_places(known, 3, np.random.default_rng(1))
+    share, points = hiding_places(known, np.inf, 3, np.random.default_rng(1))
     assert share == pytest.approx(1.0 - 2.0 * 0.198, abs=0.02)
     # The furthest from what is known first: U is 600 at 0.5 and 200 at -0.5. Then that is taken
     # for as deep as nothing, which excludes modes within 0.01 sqrt(2 * 4) of it.
@@ -108,7 +108,7 @@ def test_the_share_is_that_of_a_loop_over_all_values():
     covariance = np.array([[0.0012, 0.0003], [0.0003, 0.0006]])
     posterior = NormalMixture.of_covariances(np.ones(1), np.zeros((1, 2)), covariance[None])
     known = Known(TRANSFORM, known.surrogate, posterior, 0.0, inputs, known.values, known.rules)
-    share, points = hiding_places(known, 4, np.random.default_rng(4))
+    share, points = hiding_places(known, np.inf, 4, np.random.default_rng(4))
     references = box_points(TRANSFORM, 1.0, np.random.default_rng(4).random((2048, 2)))
     bound = bounds_by_hand(known, references)
     lowest = known.values.max() - 4.0
@@ -118,9 +118,21 @@ def test_the_share_is_that_of_a_loop_over_all_values():
     assert np.all(bounds_by_hand(known, points) > lowest)
 
 
+def test_nothing_hides_where_the_posterior_is():
+    """A normal of sd 0.2 about the middle is above its value at 0.3 in the circle up to there."""
+    known = ignorant(np.zeros((1, 2)), np.zeros(1), sd=0.2)
+    threshold = float(known.posterior.log_density(np.array([[0.3, 0.0]]))[0])
+    everywhere, _ = hiding_places(known, np.inf, 4, np.random.default_rng(5))
+    share, points = hiding_places(known, threshold, 4, np.random.default_rng(5))
+    assert everywhere == 1.0
+    assert share == pytest.approx(1.0 - np.pi * 0.3**2, abs=0.03)
+    assert len(points) == 4
+    assert np.all(np.linalg.norm(points, axis=1) > 0.3)
+
+
 def test_points_to_look_at_are_far_from_each_other():
     known = ignorant(np.zeros((1, 2)), np.zeros(1), sd=0.2)
-    _, points = hiding_places(known, 4, np.random.default_rng(5))
+    _, points = hiding_places(known, np.inf, 4, np.random.default_rng(5))
     # Four corners: each excludes modes within 0.1 sqrt(2 * 4) of it.
     assert len(np.unique(np.sign(points), axis=0)) == 4
 
@@ -128,16 +140,18 @@ def test_points_to_look_at_are_far_from_each_other():
 def test_where_the_surrogate_has_learnt_nothing_hides():
     """One that hardly varies over the box is believed wherever it was told anything at all."""
     known = ignorant(over_the_box(30, 6), one_hill(over_the_box(30, 6)), length=1.0)
-    share, points = hiding_places(known, 3, np.random.default_rng(7))
+    share, points = hiding_places(known, np.inf, 3, np.random.default_rng(7))
     assert (share, points.shape) == (0.0, (0, 2))
     known = ignorant(over_the_box(30, 6), one_hill(over_the_box(30, 6)))
-    assert hiding_places(known, 3, np.random.default_rng(7))[0] > 0.0
+    assert hiding_places(known, np.inf, 3, np.random.default_rng(7))[0] > 0.0
 
 
 def test_wide_modes_hide_nowhere():
     inputs = over_the_box(20, 8)
     narrow, wide = (
-        hiding_places(ignorant(inputs, np.linspace(0, -90, 20), sd=sd), 3, np.random.default_rng(9))
+        hiding_places(
+            ignorant(inputs, np.linspace(0, -90, 20), sd=sd), np.inf, 3, np.random.default_rng(9)
+        )
         for sd in (0.02, 0.3)
     )
     assert narrow[0] > 0.5

@@ -173,7 +173,7 @@ def pooled_settings(runs: Sequence[Inference], known: Sequence[Evaluation]) -> S
     if not all(result.converged for result in results):
         return replace(settings, exploration=look)
     if diagnose(results).agree:
-        look = replace(look, climbing_share=0.0, n_rounds=0)
+        look = replace(look, climbing_share=0.0, largest_round=0)
     calibration = replace(evidence.calibration, n_estimates=N_STABLE, recent_share=0.0)
     return replace(
         settings,

@@ -118,11 +118,11 @@ class Algorithm:
                 solution, estimate = best, self.estimate(state, best, evaluations)
             row = judged(state, solution, estimate, n_evaluations, self.names, settings, streams)
         with stopwatch("look elsewhere"):
-            row, plan = looked_elsewhere(
+            row, agenda = looked_elsewhere(
                 state, solution, estimate, row, evaluations, settings, streams, awaited=awaited
             )
         return complete_iteration(
-            state, solution, row, plan, evaluations, settings, whitening_tried=tried
+            state, solution, row, agenda, evaluations, settings, whitening_tried=tried
         )
 
     def estimate(

@@ -30,9 +30,9 @@ from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import change_of_coordinates
 from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.exploration import EDGE, FILL, TEST
+from sparing.vbmc.exploration import EDGE, TEST
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals
-from sparing.vbmc.hidden_modes import Known, n_far_modes
+from sparing.vbmc.hidden_modes import Known
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Iteration, Phase, Solution, State, TrainedSurrogate
 from sparing.vbmc.stopping import Reliability, is_stable
@@ -45,7 +45,7 @@ def complete_iteration(
     state: State,
     solution: Solution,
     row: Iteration,
-    plan: Plan,
+    agenda: Agenda,
     evaluations: Sequence[Evaluation],
     settings: Settings,
     *,
@@ -67,18 +67,9 @@ def complete_iteration(
         or sampling_brings_little(history, settings.sampling),
         trimmed=trimmed,
         last_whitening=state.iteration if whitening_tried else state.last_whitening,
-        agenda=plan.agenda,
-        n_rounds=plan.n_rounds,
+        agenda=agenda,
         history=history,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What a look elsewhere asks for: points, and how many such rounds there were."""
-
-    agenda: Agenda
-    n_rounds: int
 
 
 def looked_elsewhere(
@@ -90,37 +81,30 @@ def looked_elsewhere(
     settings: Settings,
     streams: RandomStreams,
     awaited: Agenda | None = None,
-) -> tuple[Iteration, Plan]:
+) -> tuple[Iteration, Agenda]:
     """The row with what a look elsewhere made of it, and what comes next.
 
     Before the solution would do, what is found joins it, and nothing is evaluated for it; nobody
     looks before what the last look asked for is known.
     """
     if awaited is not None:
-        return row, Plan(awaited, state.n_rounds)
+        return row, awaited
     stable = may_stop((*state.history, row), state, settings)
     due = settings.exploration.is_due(state.phase, stable=stable)
     if not due or isinstance(row.posterior.mixture, GaussianMixture):  # q itself: the paper
-        return replace(row, stable=stable), Plan(Agenda(), state.n_rounds)
+        return replace(row, stable=stable), Agenda()
     generator = streams.generator("look elsewhere", state.iteration)
     known = what_is_known(solution.trained, row, evaluations)
     surprising = SURPRISE * math.sqrt(row.evidence.inflation)
     tested = state.agenda.rule == TEST and bool(np.all(estimate.residuals < surprising))
-    look = settings.exploration.look(
-        known, row.evidence.inflation, state.n_rounds, generator, tested=tested
-    )
-    names, n_rounds = row.posterior.names, state.n_rounds
+    look = settings.exploration.look(known, row.evidence.inflation, generator, tested=tested)
     if look.found is not None:
         estimate = estimated(state, solution, estimate.residuals, [look.found], settings, streams)
-        before, n_modes = row.posterior.mixture, n_far_modes(unchanged(estimate.mixture))
-        row = judged(state, solution, estimate, row.n_evaluations, names, settings, streams)
-        if n_modes > n_far_modes(unchanged(before)):
-            n_rounds = 0
-    elif look.rule == FILL:
-        n_rounds += 1
+        names, n_evaluations = row.posterior.names, row.n_evaluations
+        row = judged(state, solution, estimate, n_evaluations, names, settings, streams)
     points = look.points if stable else look.points[:0]
     x = solution.transform.to_user(within_reach(points, solution.transform))
-    return replace(row, stable=stable and not len(x)), Plan(Agenda(x, look.rule), n_rounds)
+    return replace(row, stable=stable and not len(x)), Agenda(x, look.rule)
 
 
 def what_is_known(

@@ -78,9 +78,10 @@ class LookElsewhere:
     n_probes: int = 3
     testing_share: float = 0.25  # of all evaluations: some tails never end
     climbing_share: float = 0.1  # of all evaluations: hills may turn out to be none
-    looking_share: float = 0.5  # of all evaluations, where there is more than one mode...
-    n_rounds: int = 2  # ...else of looks where nothing was seen, each of 2 D + 2 points...
-    largest_round: int = 10  # ...and at most so many: high-dimensional boxes cannot be filled
+    # Where nothing was seen 2 D + 2 points are evaluated, and at most so many, as boxes of many
+    # dimensions cannot be filled; once, and where there are several modes until it is half of all.
+    largest_round: int = 10
+    looking_share: float = 0.5
     largest_hidden: float = 0.02
     largest_beyond: float = 0.002  # of the draws are expected beyond the edge of the support
     edge_share: float = 0.5  # of all evaluations: some edges are never known
@@ -93,12 +94,11 @@ class LookElsewhere:
         self,
         known: Known,
         inflation: float,
-        n_rounds: int,
         generator: np.random.Generator,
         *,
         tested: bool = False,
     ) -> Look:
-        """One look; ``n_rounds`` that found nothing came before, and V is inflated.
+        """One look; V is inflated.
 
         ``tested`` says that the tails have just been tested, and no value was a surprise.
         """
@@ -123,9 +123,10 @@ class LookElsewhere:
             if len(points):
                 return Look(outside, np.nan, points, CLIMB, None)
         n_points = min(2 * known.dimension + 2, self.largest_round)
-        hidden, points = hiding_places(known, n_points, generator)
+        hidden, points = hiding_places(known, threshold, n_points, generator)
         goes_on = several and known.share(*LOOKING) < self.looking_share
-        if hidden > self.largest_hidden and (n_rounds < self.n_rounds or goes_on):
+        is_wanted = goes_on or not known.share(FILL)
+        if hidden > self.largest_hidden and is_wanted and len(points):
             return Look(outside, hidden, points, FILL, None)
         points, rule = points[:0], FILL
         is_over = tested and is_end(known, threshold)
@@ -149,11 +150,12 @@ class LookElsewhere:
         modes are known, modes in what is hidden, as if it held as much as the rest of the box.
         Where one mode is known, looks that found nothing speak against others.
         """
-        beyond = known.posterior.log_density(particles) < self.threshold(known, generator)
+        threshold = self.threshold(known, generator)
+        beyond = known.posterior.log_density(particles) < threshold
         outside = min(max(0.0, float(beyond.mean()) - LEFT_OUT), 1.0 - LEFT_OUT)
         unseen = -DOUBTED_SHARE * float(np.log1p(-outside))
         if n_far_modes(known.posterior) > 1:
-            hidden, _ = hiding_places(known, 0, generator)
+            hidden, _ = hiding_places(known, threshold, 0, generator)
             unseen = float(np.hypot(unseen, np.log1p(hidden)))
         return unseen
 
@@ -223,7 +225,6 @@ class Trusting:
         self,
         known: Known,
         inflation: float,
-        n_rounds: int,
         generator: np.random.Generator,
         *,
         tested: bool = False,

@@ -87,9 +87,12 @@ def box_points(transform: ParameterTransform, widening: float, unit: Array) -> A
 
 
 def hiding_places(
-    known: Known, n_points: int, generator: np.random.Generator
+    known: Known, threshold: float, n_points: int, generator: np.random.Generator
 ) -> tuple[float, Array]:
-    """The share of the plausible box in which a mode may hide, and points to look at: (k, D)."""
+    """The share of the plausible box in which a mode may hide, and points to look at: (k, D).
+
+    Not where p is above the threshold: there draws from it are evaluated all along.
+    """
     unit = generator.random((N_REFERENCES, known.dimension))
     references = box_points(known.transform, 1.0, unit)
     one = known.surrogate.subset(np.arange(1))
@@ -102,6 +105,7 @@ def hiding_places(
     bound = np.min(known.values + 0.5 * squares, axis=1)
     lowest = known.values.max() - RELEVANT_DEPTH
     hidden = (variance > LEARNT * without_data) & (bound > lowest) & known.contains(references)
+    hidden &= known.posterior.log_density(references) < threshold
     share = float(hidden.mean())
     chosen: list[int] = []
     while len(chosen) < n_points and hidden.any():

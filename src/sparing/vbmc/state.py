@@ -152,7 +152,6 @@ class State:
     trimmed: frozenset[int] = frozenset()  # evaluations left out of the training set for good
     last_whitening: int = NEVER  # iteration at which a whitening was last tried
     agenda: Agenda = Agenda()
-    n_rounds: int = 0  # of looks where nothing was seen, since something was found
     history: tuple[Iteration, ...] = ()
 
     @property

@@ -82,6 +82,8 @@ REPLACED = """
     variational.growth RestoringGrowth Growth
     evidence  ImportanceCorrected SurrogatePosterior n_samples n_samples_in_warm_up largest_variance
     final_fit RicherFit ThoroughSample n_components
+    exploration LookElsewhere LookElsewhere n_rounds
+    exploration LookAtOnce LookAtOnce n_rounds
 """
 # What a release did that did not know the field.
 BEFORE_THE_FIELD = {"exploration": {"kind": "Trusting"}, "edges": {"kind": "StandIns"}}

@@ -33,7 +33,7 @@ from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Phase, State
 
 FORMAT = "sparing state"
-VERSION = 3
+VERSION = 4
 
 
 def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tuple[Arrays, Metadata]:
@@ -50,7 +50,6 @@ def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tupl
         "sampling_stopped": bool(state.sampling_stopped),
         "last_whitening": int(state.last_whitening),
         "agenda": state.agenda.rule,
-        "n_rounds": int(state.n_rounds),
         "mixture": posteriors.mixtures.row(state.mixture),
         "transform": posteriors.transforms.row(state.transform),
         "surrogate": surrogate,
@@ -102,7 +101,6 @@ def state_from_parts(
             trimmed=frozenset(named.indices("trimmed", None, len(evaluations))),
             last_whitening=members.integer("last_whitening"),
             agenda=_read_agenda(named, members.text("agenda"), base),
-            n_rounds=members.count("n_rounds"),
             history=history,
             phase=enum_from_json(members.take("phase"), Phase, "phase"),
             sampling_stopped=members.flag("sampling_stopped"),
