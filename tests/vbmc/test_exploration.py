@@ -136,11 +136,12 @@ def test_the_posterior_ends_where_values_are_neither_its_own_nor_mirages(alone, 
     assert len(look(before).points) == 0  # that was another test
 
 
-def test_where_nothing_was_evaluated_points_are_asked_for_once():
+def test_where_nothing_was_evaluated_points_are_asked_for():
+    """And again only if those before have told something."""
     known = learnt(one_hill, around(HOME, 25, 2))
-    done = replace(known, rules=(FILL, *known.rules[1:]))
+    useless = replace(known, rules=(*(6 * (FILL,)), *known.rules[6:]))  # all of them at home
     failed = replace(known, other_rules=(FILL,))
-    for before, n_points in ((known, 6), (done, 0), (failed, 0)):
+    for before, n_points in ((known, 6), (useless, 0), (failed, 0)):
         found = look(before)
         assert found.rule == FILL
         assert found.hidden > 0.5
@@ -150,6 +151,23 @@ def test_where_nothing_was_evaluated_points_are_asked_for_once():
         assert len(look(known, strategy=fewer).points) == n_points
     content = LookElsewhere(largest_hidden=1.0)
     assert len(look(known, strategy=content).points) == 0
+
+
+def test_rounds_go_on_while_each_leaves_little_room():
+    """Two deep values leave about a sixth of the room that there was."""
+    easily, hardly = (
+        LookElsewhere(largest_rest=rest, largest_round=2, largest_outside=1.0)
+        for rest in (0.3, 0.05)
+    )
+    first = look(learnt(one_hill, around(HOME, 25, 2)), strategy=easily)
+    known = learnt(one_hill, around(HOME, 25, 2), first.points)
+    known = replace(known, rules=(*known.rules[:25], FILL, FILL))
+    found = look(known, strategy=easily)
+    assert 0.1 < found.hidden / first.hidden < 0.2
+    assert (found.rule, len(found.points)) == (FILL, 2)
+    assert len(look(known, strategy=hardly).points) == 0
+    spent = replace(known, rules=(*(20 * (TEST,)), *known.rules[20:]))
+    assert len(look(spent, strategy=easily).points) == 0  # half of all evaluations
 
 
 def test_where_several_modes_are_known_more_are_looked_for():

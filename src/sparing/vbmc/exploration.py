@@ -10,7 +10,7 @@ that do not lead to the posterior; then where nothing was evaluated (docs/decisi
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,9 +78,11 @@ class LookElsewhere:
     n_probes: int = 3
     testing_share: float = 0.25  # of all evaluations: some tails never end
     climbing_share: float = 0.1  # of all evaluations: hills may turn out to be none
-    # Where nothing was seen 2 D + 2 points are evaluated, and at most so many, as boxes of many
-    # dimensions cannot be filled; once, and where there are several modes until it is half of all.
+    # Where nothing was seen rounds of 2 D + 2 points are evaluated, and at most so many, up to half
+    # of all evaluations: as long as each leaves half of the room or less, which in many dimensions
+    # none does; where several modes are known, until there is no room.
     largest_round: int = 10
+    largest_rest: float = 0.5
     looking_share: float = 0.5
     largest_hidden: float = 0.02
     largest_beyond: float = 0.002  # of the draws are expected beyond the edge of the support
@@ -124,10 +126,11 @@ class LookElsewhere:
                 return Look(outside, np.nan, points, CLIMB, None)
         n_points = min(2 * known.dimension + 2, self.largest_round)
         hidden, points = hiding_places(known, threshold, n_points, generator)
-        goes_on = several and known.share(*LOOKING) < self.looking_share
-        is_wanted = goes_on or not known.share(FILL)
-        if hidden > self.largest_hidden and is_wanted and len(points):
-            return Look(outside, hidden, points, FILL, None)
+        if hidden > self.largest_hidden and len(points):
+            before = room_before(known, threshold, n_points, generator)
+            goes_on = several or hidden < self.largest_rest * before
+            if (goes_on and known.share(*LOOKING) < self.looking_share) or not known.share(FILL):
+                return Look(outside, hidden, points, FILL, None)
         points, rule = points[:0], FILL
         is_over = tested and is_end(known, threshold)
         if not is_over and known.share(TEST) < self.testing_share:
@@ -251,6 +254,16 @@ def is_end(known: Known, threshold: float) -> bool:
     if not len(excess):  # all were outside the support
         return True
     return bool(excess.max() < MISFIT and np.median(excess) > -MIRAGE)
+
+
+def room_before(
+    known: Known, threshold: float, n_points: int, generator: np.random.Generator
+) -> float:
+    """The share of the plausible box in which a mode could hide before the last round."""
+    last = np.flatnonzero([rule == FILL for rule in known.rules])[-n_points:]
+    inputs, values = np.delete(known.inputs, last, axis=0), np.delete(known.values, last)
+    before = replace(known, inputs=inputs, values=values)
+    return hiding_places(before, threshold, 0, generator)[0]
 
 
 def believed_part(
