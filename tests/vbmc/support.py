@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from sparing.surrogate.training_data import MeasuredValues, training_set
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
-from sparing.vbmc.evidence import Evidence
+from sparing.vbmc.evidence import Evidence, SurrogatePosterior
 from sparing.vbmc.state import Iteration, Phase, Solution, State, TrainedSurrogate
 from sparing.vbmc.stopping import Reliability
 
@@ -130,3 +131,14 @@ def solution(mixture=ROUGH, n_pruned=0, evaluations=None, **options):
     found = trained(evaluations, **options)
     elbo = evaluate_elbo(mixture, found.surrogate, 500, np.random.default_rng(3))
     return Solution(found, mixture, elbo, n_pruned)
+
+
+@dataclass(frozen=True)
+class RecordedEvidence(SurrogatePosterior):
+    """Notes from where it is asked to sample."""
+
+    asked: list = field(default_factory=list)
+
+    def estimate(self, *given, proposals=(), **named):
+        self.asked.append(list(proposals))
+        return super().estimate(*given, proposals=proposals, **named)

@@ -148,6 +148,15 @@ class ParameterTransform:
         upper = (np.array([high for _, high in reach]) - self.centre) / self.width
         return lower, upper
 
+    def within_reach(self, u: Array) -> Array:
+        """Points u (m, D), brought near the plausible box: a density that never falls goes on."""
+        lower, upper = self.reachable_box()
+        matrix, offset = self.standardised_map()
+        s = u @ matrix.T + offset
+        if np.all((s >= lower) & (s <= upper)):
+            return u
+        return (np.clip(s, lower, upper) - offset) @ np.linalg.inv(matrix).T
+
     def standardised(self, x: ArrayLike) -> Array:
         """Points s (m, D) of points x (m, D): s_i depends on x_i alone."""
         points = self._batch(x)

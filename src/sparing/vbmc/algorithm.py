@@ -27,10 +27,9 @@ from sparing.vbmc.assessment import (
     estimated,
     held_out_residuals,
     judged,
-    looked_elsewhere,
-    within_reach,
 )
 from sparing.vbmc.fitting import fit_posterior
+from sparing.vbmc.looking import looked_elsewhere
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Phase, Solution, State
 from sparing.vbmc.training import train_surrogate
@@ -83,7 +82,7 @@ class Algorithm:
                 union = NormalMixture.union([unchanged(mixture), unchanged(state.mixture)])
                 mixture = cut(union, support)
         u = rule.choose(surrogate, mixture, self.streams.generator("acquisition", identifier))
-        x = state.transform.to_user(within_reach(u[None, :], state.transform))[0]
+        x = state.transform.to_user(state.transform.within_reach(u[None, :]))[0]
         return Proposal(identifier, x, rule.name)
 
     def iterate(

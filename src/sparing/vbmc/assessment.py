@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.surrogate.support import learnt_support, outside_points
 from sparing.surrogate.training_data import (
     joining_values,
     known_noise_variance,
@@ -25,20 +24,16 @@ from sparing.surrogate.training_data import (
 from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.elbo import Elbo, sampled_elbo
-from sparing.variational.mixture import GaussianMixture
-from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
+from sparing.variational.normal_mixture import Mixture, NormalMixture
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import change_of_coordinates
 from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.exploration import EDGE, TEST
+from sparing.vbmc.exploration import TEST
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals
-from sparing.vbmc.hidden_modes import Known
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Agenda, Iteration, Phase, Solution, State, TrainedSurrogate
+from sparing.vbmc.state import Agenda, Iteration, Phase, Solution, State
 from sparing.vbmc.stopping import Reliability, is_stable
 from sparing.vbmc.training import sampling_brings_little
-
-SURPRISE = 2.0  # standard deviations by which a value in the tails may exceed what was predicted
 
 
 def complete_iteration(
@@ -70,90 +65,6 @@ def complete_iteration(
         agenda=agenda,
         history=history,
     )
-
-
-def looked_elsewhere(
-    state: State,
-    solution: Solution,
-    estimate: Estimate,
-    row: Iteration,
-    evaluations: Sequence[Evaluation],
-    settings: Settings,
-    streams: RandomStreams,
-    awaited: Agenda | None = None,
-) -> tuple[Iteration, Agenda]:
-    """The row with what a look elsewhere made of it, and what comes next.
-
-    Before the solution would do, what is found joins it, and nothing is evaluated for it; nobody
-    looks before what the last look asked for is known.
-    """
-    if awaited is not None:
-        return row, awaited
-    stable = may_stop((*state.history, row), state, settings)
-    due = settings.exploration.is_due(state.phase, stable=stable)
-    if not due or isinstance(row.posterior.mixture, GaussianMixture):  # q itself: the paper
-        return replace(row, stable=stable), Agenda()
-    generator = streams.generator("look elsewhere", state.iteration)
-    known = what_is_known(solution.trained, row, evaluations)
-    surprising = SURPRISE * math.sqrt(row.evidence.inflation)
-    tested = state.agenda.rule == TEST and bool(np.all(estimate.residuals < surprising))
-    look = settings.exploration.look(known, row.evidence.inflation, generator, tested=tested)
-    if look.found is not None:
-        estimate = estimated(state, solution, estimate.residuals, [look.found], settings, streams)
-        names, n_evaluations = row.posterior.names, row.n_evaluations
-        row = judged(state, solution, estimate, n_evaluations, names, settings, streams)
-    points = look.points if stable else look.points[:0]
-    x = solution.transform.to_user(within_reach(points, solution.transform))
-    return replace(row, stable=stable and not len(x)), Agenda(x, look.rule)
-
-
-def what_is_known(
-    trained: TrainedSurrogate, row: Iteration, evaluations: Sequence[Evaluation]
-) -> Known:
-    """What a look elsewhere starts from."""
-    usable = [entry for entry in evaluations if entry.usable]
-    inputs, values = working_values(usable, trained.transform)
-    posterior, log_evidence = row.posterior.mixture, row.log_evidence
-    if isinstance(posterior, CutMixture):  # of the mixture before the cut, beyond the edge as well
-        log_evidence -= math.log(posterior.mass)
-    return Known(
-        transform=trained.transform,
-        surrogate=trained.surrogate,
-        posterior=unchanged(posterior),
-        log_evidence=log_evidence,
-        inputs=inputs,
-        values=values,
-        rules=tuple(entry.rule for entry in usable),
-        other_rules=tuple(entry.rule for entry in evaluations if not entry.usable),
-        support=trained.support,
-        outside=outside_points(evaluations, trained.transform),
-        edge_is_proven=edge_is_proven(evaluations, trained.transform),
-    )
-
-
-def edge_is_proven(evaluations: Sequence[Evaluation], transform: ParameterTransform) -> bool:
-    """Whether the last D + 2 points at the edge lie where they should by all other points.
-
-    A simple edge that separates a few points may still be the wrong one.
-    """
-    tests = [entry for entry in evaluations if entry.rule == EDGE][-transform.dimension - 2 :]
-    if len(tests) < transform.dimension + 2:
-        return False
-    support = learnt_support([entry for entry in evaluations if entry not in tests], transform)
-    if support is None:
-        return False
-    inside = support.contains(transform.to_working(np.array([entry.x for entry in tests])))
-    return all(entry.usable == is_inside for entry, is_inside in zip(tests, inside, strict=True))
-
-
-def within_reach(u: Array, transform: ParameterTransform) -> Array:
-    """Keep proposals near the plausible box: a density that never falls has no mass to find."""
-    lower, upper = transform.reachable_box()
-    matrix, offset = transform.standardised_map()
-    s = u @ matrix.T + offset
-    if np.all((s >= lower) & (s <= upper)):
-        return u
-    return (np.clip(s, lower, upper) - offset) @ np.linalg.inv(matrix).T
 
 
 def _earlier_posterior(state: State, transform: ParameterTransform) -> list[NormalMixture]:

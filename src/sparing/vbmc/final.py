@@ -17,9 +17,10 @@ from sparing.problem.evaluations import Evaluation
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.answer import ThoroughAnswer
-from sparing.vbmc.assessment import track_record, what_is_known
+from sparing.vbmc.assessment import track_record
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.importance import LARGEST_PARETO_K
+from sparing.vbmc.looking import what_is_known
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import State
 from sparing.vbmc.stopping import StopReason

@@ -1,0 +1,103 @@
+"""Looking elsewhere at the end of an iteration, before the solution may count as stable.
+
+What to look for is the strategy's (`exploration`); here is what it is told, and what becomes of
+what it finds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluations import Evaluation
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.support import learnt_support, outside_points
+from sparing.surrogate.training_data import working_values
+from sparing.variational.cut_mixture import CutMixture
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import unchanged
+from sparing.vbmc.assessment import Estimate, estimated, judged, may_stop
+from sparing.vbmc.exploration import EDGE, TEST
+from sparing.vbmc.hidden_modes import Known
+from sparing.vbmc.settings import Settings
+from sparing.vbmc.state import Agenda, Iteration, Solution, State, TrainedSurrogate
+
+SURPRISE = 2.0  # standard deviations by which a value in the tails may exceed what was predicted
+
+
+def looked_elsewhere(
+    state: State,
+    solution: Solution,
+    estimate: Estimate,
+    row: Iteration,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+    streams: RandomStreams,
+    awaited: Agenda | None = None,
+) -> tuple[Iteration, Agenda]:
+    """The row with what a look elsewhere made of it, and what comes next.
+
+    Before the solution would do, what is found joins it, and nothing is evaluated for it; nobody
+    looks before what the last look asked for is known.
+    """
+    if awaited is not None:
+        return row, awaited
+    stable = may_stop((*state.history, row), state, settings)
+    due = settings.exploration.is_due(state.phase, stable=stable)
+    if not due or isinstance(row.posterior.mixture, GaussianMixture):  # q itself: the paper
+        return replace(row, stable=stable), Agenda()
+    generator = streams.generator("look elsewhere", state.iteration)
+    known = what_is_known(solution.trained, row, evaluations)
+    surprising = SURPRISE * math.sqrt(row.evidence.inflation)
+    tested = state.agenda.rule == TEST and bool(np.all(estimate.residuals < surprising))
+    look = settings.exploration.look(known, row.evidence.inflation, generator, tested=tested)
+    if look.found is not None:
+        estimate = estimated(state, solution, estimate.residuals, [look.found], settings, streams)
+        names, n_evaluations = row.posterior.names, row.n_evaluations
+        row = judged(state, solution, estimate, n_evaluations, names, settings, streams)
+    points = look.points if stable else look.points[:0]
+    x = solution.transform.to_user(solution.transform.within_reach(points))
+    return replace(row, stable=stable and not len(x)), Agenda(x, look.rule)
+
+
+def what_is_known(
+    trained: TrainedSurrogate, row: Iteration, evaluations: Sequence[Evaluation]
+) -> Known:
+    """What a look elsewhere starts from."""
+    usable = [entry for entry in evaluations if entry.usable]
+    inputs, values = working_values(usable, trained.transform)
+    posterior, log_evidence = row.posterior.mixture, row.log_evidence
+    if isinstance(posterior, CutMixture):  # of the mixture before the cut, beyond the edge as well
+        log_evidence -= math.log(posterior.mass)
+    return Known(
+        transform=trained.transform,
+        surrogate=trained.surrogate,
+        posterior=unchanged(posterior),
+        log_evidence=log_evidence,
+        inputs=inputs,
+        values=values,
+        rules=tuple(entry.rule for entry in usable),
+        other_rules=tuple(entry.rule for entry in evaluations if not entry.usable),
+        support=trained.support,
+        outside=outside_points(evaluations, trained.transform),
+        edge_is_proven=edge_is_proven(evaluations, trained.transform),
+    )
+
+
+def edge_is_proven(evaluations: Sequence[Evaluation], transform: ParameterTransform) -> bool:
+    """Whether the last D + 2 points at the edge lie where they should by all other points.
+
+    A simple edge that separates a few points may still be the wrong one.
+    """
+    tests = [entry for entry in evaluations if entry.rule == EDGE][-transform.dimension - 2 :]
+    if len(tests) < transform.dimension + 2:
+        return False
+    support = learnt_support([entry for entry in evaluations if entry not in tests], transform)
+    if support is None:
+        return False
+    inside = support.contains(transform.to_working(np.array([entry.x for entry in tests])))
+    return all(entry.usable == is_inside for entry, is_inside in zip(tests, inside, strict=True))
