@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.vbmc.support import (
     EXACT,
+    GOOD,
     LOG_JACOBIAN,
     NAMES,
     ROUGH,
@@ -25,7 +26,7 @@ from sparing.variational.normal_mixture import NormalMixture, unchanged
 from sparing.vbmc.assessment import estimated, judged
 from sparing.vbmc.evidence import LowerBound
 from sparing.vbmc.exploration import CLIMB, FILL, PROBE, TEST, Look
-from sparing.vbmc.looking import looked_elsewhere, what_is_known
+from sparing.vbmc.looking import is_calm, looked_elsewhere, what_is_known
 from sparing.vbmc.posterior_error import ExpectedError
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda
@@ -77,6 +78,28 @@ def test_nobody_looks_before_the_solution_would_do():
     assert result == before
     assert not result.stable
     assert len(agenda.points) == 0
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "last_look", "agenda", "looks"),
+    [
+        (1e-9, None, Agenda(), True),  # an error of 0.1 is enough for most
+        (1e-9, 8, Agenda(), True),  # 11 evaluations, more than 1.25 times as many as eight
+        (1e-9, 9, Agenda(), False),  # it has looked of late...
+        (1e-9, 9, Agenda(np.ones((1, 2)), FILL), True),  # ...and is not done
+        (0.1, None, Agenda(), False),  # one that is to be as good as most is not yet
+    ],
+)
+def test_a_run_that_is_to_be_more_accurate_looks_all_the_same(tolerance, last_look, agenda, looks):
+    entries = [*design(), evaluation(10, value=-math.inf, status=Status.OUT_OF_SUPPORT)]
+    entries = [
+        replace(entry, rule=FILL if i == last_look else entry.rule)
+        for i, entry in enumerate(entries, 1)
+    ]
+    settings = replace(EASY, stopping=replace(EASY.stopping, tolerance_sd=tolerance))
+    change = 0.5 * 0.1 / tolerance if looks or last_look else 1.5
+    history = tuple(row(t, features=replace(GOOD, change_of_elbo=change)) for t in range(1, 4))
+    assert is_calm(history, state(agenda=agenda), entries, settings) is looks
 
 
 def test_nobody_looks_again_before_what_was_asked_for_is_known():

@@ -61,6 +61,15 @@ def test_a_run_finds_both_modes_and_says_how():
     assert "look elsewhere" in engine.history[-1].timings
 
 
+def test_a_run_that_is_never_accurate_enough_looks_all_the_same():
+    stopping = replace(Settings().stopping, tolerance_sd=1e-6)
+    engine = run(replace(Settings(), stopping=stopping), budget=100)
+    assert engine.stop_reason is StopReason.BUDGET
+    assert engine.final.evidence.log_evidence == pytest.approx(0.0, abs=0.1)
+    rules = [entry.rule for entry in engine.log]
+    assert sum(rule in LOOKING for rule in rules) < 50
+
+
 @pytest.mark.parametrize("n_told", [1, 8])  # workers kept busy, or batches
 def test_with_points_in_flight_a_run_waits_for_what_it_asked_for(n_told, monkeypatch):
     wanted, iterate = set(), Engine.iterate

@@ -176,11 +176,16 @@ def judged(
     )
 
 
-def may_stop(history: Sequence[Iteration], state: State, settings: Settings) -> bool:
-    """Whether the solution is stable (S2.4.2) and, where that is tested, accurate."""
+def may_stop(
+    history: Sequence[Iteration], state: State, settings: Settings, loosened: float = 1.0
+) -> bool:
+    """Whether the solution is stable (S2.4.2) and, where that is tested, accurate.
+
+    With a tolerance ``loosened`` by that factor.
+    """
     if state.searching:
         return False
-    reliabilities = [past.features for past in history]
+    reliabilities = [past.features and past.features.loosened(loosened) for past in history]
     elcbo = [past.elcbo for past in history]
     if not is_stable(reliabilities, elcbo, settings.stopping):
         return False

@@ -21,11 +21,13 @@ from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import unchanged
 from sparing.vbmc.assessment import Estimate, estimated, judged, may_stop
-from sparing.vbmc.exploration import EDGE, TEST
+from sparing.vbmc.exploration import EDGE, LOOKING, TEST
 from sparing.vbmc.hidden_modes import Known
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Iteration, Solution, State, TrainedSurrogate
 
+CALM_SD = 0.1  # of the log evidence: the error at which most runs end, and look elsewhere...
+LOOKED_LATELY = 1.25  # ...others again after so many times the evaluations of the last look
 SURPRISE = 2.0  # standard deviations by which a value in the tails may exceed what was predicted
 
 
@@ -46,8 +48,10 @@ def looked_elsewhere(
     """
     if awaited is not None:
         return row, awaited
-    stable = may_stop((*state.history, row), state, settings)
-    due = settings.exploration.is_due(state.phase, stable=stable)
+    history = (*state.history, row)
+    stable = may_stop(history, state, settings)
+    calm = stable or is_calm(history, state, evaluations, settings)
+    due = settings.exploration.is_due(state.phase, stable=calm)
     if not due or isinstance(row.posterior.mixture, GaussianMixture):  # q itself: the paper
         return replace(row, stable=stable), Agenda()
     generator = streams.generator("look elsewhere", state.iteration)
@@ -59,9 +63,27 @@ def looked_elsewhere(
         estimate = estimated(state, solution, estimate.residuals, [look.found], settings, streams)
         names, n_evaluations = row.posterior.names, row.n_evaluations
         row = judged(state, solution, estimate, n_evaluations, names, settings, streams)
-    points = look.points if stable else look.points[:0]
+    points = look.points if calm else look.points[:0]
     x = solution.transform.to_user(solution.transform.within_reach(points))
     return replace(row, stable=stable and not len(x)), Agenda(x, look.rule)
+
+
+def is_calm(
+    history: Sequence[Iteration],
+    state: State,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+) -> bool:
+    """Whether a run that is to be more accurate than most would do for them, and has not looked.
+
+    It may never be as accurate as that, and should not look elsewhere at its end alone.
+    """
+    loosened = CALM_SD / settings.stopping.tolerance_sd
+    if not (loosened > 1.0 and may_stop(history, state, settings, loosened)):
+        return False
+    looked = [i for i, entry in enumerate(evaluations, 1) if entry.rule in LOOKING]
+    is_on = len(state.agenda.points) > 0  # a look that asked for more
+    return is_on or not looked or len(evaluations) >= LOOKED_LATELY * looked[-1]
 
 
 def what_is_known(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
@@ -72,6 +72,14 @@ class Reliability:
         tolerance_kl = settings.tolerance_kl_factor * np.sqrt(dimension)
         sd = settings.tolerance_sd
         return cls(abs(gain) / sd, error / sd, float(symmetric_kl / tolerance_kl))
+
+    def loosened(self, factor: float) -> Reliability:
+        """The same with a tolerance of the ELBO, and of its error, that is larger by the factor."""
+        return replace(
+            self,
+            change_of_elbo=self.change_of_elbo / factor,
+            uncertainty_of_elbo=self.uncertainty_of_elbo / factor,
+        )
 
     @property
     def index(self) -> float:
