@@ -20,6 +20,7 @@ from sparing.numerics.arrays import Array
 from sparing.plots import BLUE, GREEN, GREY, ORANGE, new_figure
 from sparing.surrogate.training_set import TrainingSet
 from sparing.variational.normal_mixture import unchanged
+from sparing.vbmc.evidence import LowerBound
 from sparing.vbmc.state import TrainedSurrogate
 
 if TYPE_CHECKING:
@@ -74,21 +75,20 @@ def surrogate_figure() -> Figure:
 
 
 def mixture_figure() -> Figure:
-    """q and its components, early in a run and at its end."""
-    result = example_run()
+    """q and its components, early in a run and at its end; nothing else is sampled."""
+    settings = replace(sparing.Settings(), evidence=LowerBound())
+    problem = sparing.Problem(example_log_joint, -3.0, 4.0, names=["x"])
+    history = sparing.infer(problem, seed=SEED, settings=settings, progress=False).history
     figure = new_figure(WIDTH, 2.9)
     axes = figure.subplots(1, 2, sharey=True)
     truth = np.exp(_log_joint_on(GRID))
-    first, last = result.history[0], result.history[-1]
-    for ax, info, n_components, posterior in (
-        (axes[0], first, first.n_components, first.posterior),
-        (axes[1], last, result.posterior.mixture.n_components, result.posterior),
-    ):
-        ax.fill_between(GRID, posterior.density(GRID[:, None]), color=BLUE, alpha=0.25, lw=0)
-        for curve in _components(posterior):
+    for ax, info in zip(axes, (history[0], history[-1]), strict=True):
+        density = info.posterior.density(GRID[:, None])
+        ax.fill_between(GRID, density, color=BLUE, alpha=0.25, lw=0)
+        for curve in _components(info.posterior):
             ax.plot(GRID, curve, color=BLUE, lw=0.7)
         ax.plot(GRID, truth, color=GREY, ls="--", lw=1.3, label="true posterior")
-        words = f"{info.n_evaluations} evaluations, {n_components} components"
+        words = f"{info.n_evaluations} evaluations, {info.n_components} components"
         ax.set_title(words, fontsize=10)
         ax.set(xlabel="parameter", xlim=VIEW)
         _plain(ax)
