@@ -10,7 +10,7 @@ from tests.vbmc.quadrature import quadrature
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
-from sparing.vbmc.evidence import Evidence, LowerBound, SurrogatePosterior
+from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LookElsewhere, Trusting
 from sparing.vbmc.held_out import TrackRecord
 
@@ -67,7 +67,7 @@ def test_the_last_surrogate_is_sampled_from_everywhere(both):
 def test_without_a_look_elsewhere_it_is_sampled_from_what_was_known(both):
     found = answer(both, exploration=Trusting())
     assert np.all(found.mixture.means[:, 0] < 0.0)
-    assert found.doubt == 0.0
+    assert found.doubt == Doubt()
     known = NormalMixture.of_covariances(
         np.ones(2), np.array([HOME, OTHER]), np.tile(SD**2 * np.eye(2), (2, 1, 1))
     )
@@ -99,13 +99,13 @@ class RecordedLook(LookElsewhere):
         return np.empty((0, 2))
 
     def doubt(self, known, particles, generator):
-        return 0.4
+        return Doubt(0.4)
 
 
 def test_the_sample_is_as_thorough_as_it_says_and_what_was_known_is_a_proposal(both):
     evidence, exploration = Recorded(), RecordedLook()
     found = answer(both, ThoroughSample(10, 20, 3), evidence, exploration)
-    assert (found.evidence.sd, found.doubt) == (0.3, 0.4)
+    assert (found.evidence.sd, found.doubt) == (0.3, Doubt(0.4))
     ((sizes, mixture, record, n_proposals, first),) = evidence.asked
     assert sizes == (10, 20, 3)
     assert (mixture, record, n_proposals) == (AT_HOME, RECORD, 1)

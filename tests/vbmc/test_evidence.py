@@ -10,7 +10,7 @@ from tests.vbmc.quadrature import bent, quadrature, wavy
 from sparing.surrogate.gaussian_process import TrainingSet, condition
 from sparing.variational.elbo import evaluate_elbo
 from sparing.variational.mixture import GaussianMixture
-from sparing.vbmc.evidence import LowerBound, SurrogatePosterior, evidence_of
+from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior, evidence_of
 from sparing.vbmc.held_out import Calibration, TrackRecord
 from sparing.vbmc.surrogate_posterior import WeightedSample, average_sd, weighted_sample
 
@@ -180,6 +180,13 @@ def test_the_error_has_five_parts():
     assert sd_of(monte_carlo_sd=0.3) == pytest.approx(math.hypot(own, 0.3))
     moved = math.sqrt((0.5**2 + 1.0**2) / 2)  # from what it was in two iterations to -3
     assert sd_of(Calibration(recent=(-3.5, -2.0))) == pytest.approx(math.hypot(own, moved))
+
+
+def test_promised_mass_counts_no_more_than_promises_have_been_worth():
+    """And what nobody has seen is added to the error."""
+    found = Evidence(-1.0, math.hypot(0.3, 0.25 * 4.0), True, -np.inf, 10.0, 4.0, 1.0)
+    assert found.doubted(Doubt()).sd == pytest.approx(found.sd)
+    assert found.doubted(Doubt(0.4, 0.1)).sd == pytest.approx(math.hypot(0.3, 0.1, 0.4))
 
 
 def test_the_evidence_says_where_it_comes_from():

@@ -19,7 +19,9 @@ from tests.vbmc.hills import (
     two_hills,
 )
 
+from sparing.acquisition.rules import Frontier
 from sparing.variational.normal_mixture import NormalMixture
+from sparing.vbmc.evidence import Doubt
 from sparing.vbmc.exploration import (
     CLIMB,
     FILL,
@@ -187,17 +189,36 @@ def test_doubt_is_what_may_be_outside_or_hidden():
     one = learnt(one_hill, around(HOME, 25, 2))
     inside = one.posterior.sample(1000, generator)
     away = np.vstack([inside[:700], OTHER + 0.01 * generator.normal(size=(300, 2))])
-    assert STRATEGY.doubt(one, inside, generator) < 0.003
+    assert STRATEGY.doubt(one, inside, generator).unseen < 0.003
     outside = STRATEGY.doubt(one, away, generator)
-    assert outside == pytest.approx(-0.25 * np.log(0.7), rel=0.05)
+    assert outside.unseen == pytest.approx(-0.25 * np.log(0.7), rel=0.05)
     shapes = np.tile(SD**2 * np.eye(2), (2, 1, 1))
     posterior = NormalMixture.of_covariances(np.ones(2) / 2, np.array([HOME, OTHER]), shapes)
     two = replace(learnt(two_hills, around(HOME, 25, 2), around(OTHER, 25, 3)), posterior=posterior)
     hidden, _ = hiding_places(two, -3.0, 0, np.random.default_rng(4))
     draws = posterior.sample(1000, generator)
     assert hidden > 0.3
-    assert STRATEGY.doubt(two, draws, generator) == pytest.approx(np.log1p(hidden), rel=0.1)
-    assert Trusting().doubt(two, draws, generator) == 0.0
+    doubt = STRATEGY.doubt(two, draws, generator)
+    assert doubt.unseen == pytest.approx(np.log1p(hidden), rel=0.1)
+    assert Trusting().doubt(two, draws, generator) == Doubt()
+
+
+def test_doubt_is_no_larger_than_what_has_become_of_promised_mass_of_late():
+    """With n points of late where mass was promised and k hits, half of -log(1 - (k+1)/(n+1))."""
+    generator = np.random.default_rng(3)
+    known = learnt(one_hill, around(HOME, 25, 2), around(OTHER, 11, 3))
+    away = OTHER + 0.01 * generator.normal(size=(1000, 2))
+    unsure = STRATEGY.doubt(known, away, generator)
+    assert unsure.unseen == pytest.approx(-0.25 * np.log(0.005))
+    assert unsure.largest == pytest.approx(-0.5 * np.log(0.005))
+    rules = (*known.rules[:27], *(4 * (PROBE,)), *(5 * (Frontier.name,)))
+    none_was_there = STRATEGY.doubt(replace(known, rules=rules), away, generator)
+    assert none_was_there.unseen == none_was_there.largest == pytest.approx(-0.5 * np.log(0.9))
+    values = np.where(np.arange(36) < 31, known.values, known.values.max())
+    five_were = STRATEGY.doubt(replace(known, rules=rules, values=values), away, generator)
+    assert five_were.unseen == five_were.largest == pytest.approx(-0.5 * np.log(0.4))
+    long_ago = (*(9 * (PROBE,)), *known.rules[9:])
+    assert STRATEGY.doubt(replace(known, rules=long_ago), away, generator) == unsure
 
 
 def test_points_to_fill_are_in_the_box_and_far_from_home():

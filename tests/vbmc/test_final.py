@@ -26,6 +26,7 @@ from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughAnswer, ThoroughSample
 from sparing.vbmc.assessment import track_record
+from sparing.vbmc.evidence import Doubt
 from sparing.vbmc.final import (
     FinalSolution,
     final_solution,
@@ -77,7 +78,7 @@ class Recorded:
     """A last sample that has been made, with the given error; notes what it was made from."""
 
     sd: float = 0.1
-    doubt: float = 0.0
+    doubt: Doubt = Doubt()
     asked: list = field(default_factory=list)
 
     def answer(self, known, mixture, record, evidence_strategy, exploration, generator):
@@ -101,8 +102,8 @@ def test_a_stable_run_returns_what_it_had_when_that_sample_is_much_less_certain(
 
 
 def test_what_nobody_has_seen_counts_in_the_error_of_whatever_is_returned():
-    for sd in (0.0001, 9.0):
-        settings = replace(Settings(), final_fit=Recorded(sd=sd, doubt=0.3))
+    for sd in (0.01, 9.0):
+        settings = replace(Settings(), final_fit=Recorded(sd=sd, doubt=Doubt(0.3)))
         own = sd if sd < 1.0 else HISTORY[-1].evidence.sd
         assert chosen(settings, converged=True).evidence.sd == pytest.approx(math.hypot(own, 0.3))
 

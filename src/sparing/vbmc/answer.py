@@ -12,7 +12,7 @@ import numpy as np
 
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import Mixture, unchanged
-from sparing.vbmc.evidence import Evidence, LowerBound, SurrogatePosterior
+from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LookElsewhere, Trusting, believed_part
 from sparing.vbmc.held_out import TrackRecord
 from sparing.vbmc.hidden_modes import Known
@@ -48,11 +48,11 @@ class BestBound:
 
 @dataclass(frozen=True, eq=False)
 class ThoroughAnswer:
-    """The evidence and the posterior, and how much more of it nobody has seen, as an sd."""
+    """The evidence and the posterior, and how much more of it nobody has seen."""
 
     evidence: Evidence
     mixture: Mixture
-    doubt: float
+    doubt: Doubt
 
 
 @dataclass(frozen=True)

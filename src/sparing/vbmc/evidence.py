@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,18 @@ N_AVERAGED = 256  # posterior draws over which the surrogate's error is averaged
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """What nobody has seen, as standard deviations of the log evidence.
+
+    ``largest`` is what mass that the surrogate does not exclude may come to by what has become of
+    such promises so far: a surrogate gone wrong promises thousands of nats.
+    """
+
+    unseen: float = 0.0
+    largest: float = math.inf
+
+
+@dataclass(frozen=True)
 class Evidence:
     """A log evidence with its standard deviation and how it was obtained.
 
@@ -52,6 +64,12 @@ class Evidence:
     effective_samples: float
     curvature: float
     inflation: float
+
+    def doubted(self, doubt: Doubt) -> Evidence:
+        """With what nobody has seen in its error."""
+        promised = DOUBTED_SHARE * self.curvature
+        rest = math.sqrt(max(0.0, self.sd**2 - promised**2))
+        return replace(self, sd=math.hypot(rest, min(promised, doubt.largest), doubt.unseen))
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparing.acquisition.rules import moment_weight
+from sparing.acquisition.rules import Frontier, moment_weight
 from sparing.numerics.arrays import Array
 from sparing.numerics.tempered_sampling import tempered_sample
 from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import NormalMixture
+from sparing.vbmc.evidence import Doubt
 from sparing.vbmc.hidden_modes import (
     CLIMB,
     Known,
@@ -41,6 +42,7 @@ FILL = "look where nothing was seen"
 TEST = "test of the tails"
 EDGE = "probe of an edge"
 LOOKING = (PROBE, CLIMB, FILL, TEST, EDGE)
+PROMISED = (PROBE, Frontier.name)  # points where mass was not excluded
 
 MISFIT = 1.0  # nats by which the mixture may be wrong in the posterior's tails
 MIRAGE = 30.0  # nats below the tails: what is so deep was no test of them
@@ -48,6 +50,10 @@ LEFT_OUT = 0.005  # of the posterior's own draws count as outside it
 N_COMPONENTS = 20
 DRAWS_PER_COMPONENT = 5  # and dimension, at least
 FEWEST_DRAWS = 20
+# Of the points at which the surrogate has promised mass those of the last quarter of all
+# evaluations tell how often it is there; what it promises now is so much of the whole at most.
+RECENT_SHARE = 0.25
+MISSED_SHARE = 0.5  # of that counts as a standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,21 +152,22 @@ class LookElsewhere:
                 rule = TEST
         return Look(outside, hidden, points, rule, None)
 
-    def doubt(self, known: Known, particles: Array, generator: np.random.Generator) -> float:
-        """What nobody has seen may add to the log evidence, as a standard deviation.
+    def doubt(self, known: Known, particles: Array, generator: np.random.Generator) -> Doubt:
+        """What nobody has seen may add to the log evidence.
 
         Of the particles those outside the posterior, which are there or are not; and, where several
         modes are known, modes in what is hidden, as if it held as much as the rest of the box.
         Where one mode is known, looks that found nothing speak against others.
         """
         threshold = self.threshold(known, generator)
+        largest = -MISSED_SHARE * float(np.log1p(-kept_promises(known, threshold)))
         beyond = known.posterior.log_density(particles) < threshold
         outside = min(max(0.0, float(beyond.mean()) - LEFT_OUT), 1.0 - LEFT_OUT)
-        unseen = -DOUBTED_SHARE * float(np.log1p(-outside))
+        unseen = min(-DOUBTED_SHARE * float(np.log1p(-outside)), largest)
         if n_far_modes(known.posterior) > 1:
             hidden, _ = hiding_places(known, threshold, 0, generator)
             unseen = float(np.hypot(unseen, np.log1p(hidden)))
-        return unseen
+        return Doubt(unseen, largest)
 
     def threshold(self, known: Known, generator: np.random.Generator) -> float:
         """The log density below which a point counts as outside the posterior."""
@@ -235,13 +242,24 @@ class Trusting:
         """Nothing is sought."""
         return Look(np.nan, np.nan, np.empty((0, known.dimension)), "", None)
 
-    def doubt(self, known: Known, particles: Array, generator: np.random.Generator) -> float:
+    def doubt(self, known: Known, particles: Array, generator: np.random.Generator) -> Doubt:
         """None."""
-        return 0.0
+        return Doubt()
 
     def particles(self, known: Known, inflation: float, generator: np.random.Generator) -> Array:
         """None."""
         return np.empty((0, known.dimension))
+
+
+def kept_promises(known: Known, threshold: float) -> float:
+    """How often there was mass of late where the surrogate did not exclude it, of all such points.
+
+    As if there had been one such point more: nothing speaks against the first promises.
+    """
+    first = int((1.0 - RECENT_SHARE) * len(known.rules))
+    promised = np.array([rule in PROMISED for rule in known.rules[first:]])
+    hits = known.values[first:][promised] > known.log_evidence + threshold
+    return min((hits.sum() + 1.0) / (len(hits) + 1.0), 1.0 - LEFT_OUT)
 
 
 def is_end(known: Known, threshold: float) -> bool:

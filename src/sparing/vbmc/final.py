@@ -5,9 +5,8 @@ q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (E
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -62,7 +61,7 @@ def final_solution(
         if thorough.evidence.sd <= WORTHWHILE * evidence.sd:
             evidence = thorough.evidence
             posterior = Posterior(thorough.mixture, state.transform, posterior.names)
-        evidence = replace(evidence, sd=math.hypot(evidence.sd, thorough.doubt))
+        evidence = evidence.doubted(thorough.doubt)
     return FinalSolution(posterior, chosen.elbo, chosen.elbo_sd, evidence)
 
 
