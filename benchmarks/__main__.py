@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from benchmarks import batch_efficiency, durability, faults, killed_runs, profile, wall_time
+from benchmarks import (
+    batch_efficiency,
+    durability,
+    faults,
+    killed_runs,
+    periodic,
+    profile,
+    wall_time,
+)
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import command as figure_command
 from benchmarks.methods import METHODS, SAMPLERS
@@ -120,6 +128,11 @@ def _killed_runs(options: argparse.Namespace) -> int:
 
 def _durability(options: argparse.Namespace) -> int:
     return int(durability.run(options) > 0)
+
+
+def _periodic(options: argparse.Namespace) -> int:
+    periodic.campaign(options.seeds, options.problems)
+    return 0
 
 
 def _wall_time(options: argparse.Namespace) -> int:
@@ -272,6 +285,12 @@ def _parser() -> argparse.ArgumentParser:
     durable = commands.add_parser("durability", help="kills, stale locks, full disk, append times")
     durable.set_defaults(command=_durability)
     durability.add_options(durable)
+
+    circle = commands.add_parser("periodic", help="angles, with their mass across the bounds too")
+    circle.set_defaults(command=_periodic)
+    choices = list(periodic.PROBLEMS)
+    circle.add_argument("--problems", nargs="+", choices=choices, default=choices)
+    circle.add_argument("--seeds", type=_positive, default=10)
 
     wall = commands.add_parser("wall-time", help="what workers save on a slow target")
     wall.set_defaults(command=_wall_time)

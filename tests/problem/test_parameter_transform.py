@@ -347,3 +347,56 @@ def test_points_within_reach_stay_to_the_bit_and_others_come_to_the_edge(made):
     one_side = np.linalg.solve(matrix, np.array([0.3, 2.0 * lower[1]]) - offset)[None, :]
     moved = matrix @ transform.within_reach(one_side)[0] + offset
     np.testing.assert_allclose(moved, [0.3, lower[1]], rtol=1e-9)
+
+
+def circle(low=-180.0, high=180.0):
+    problem = Problem(flat, [low, 0.0], [high, 1.0], [-180.0, None], [180.0, None], periodic=["x1"])
+    return ParameterTransform.from_problem(problem)
+
+
+@pytest.mark.parametrize("turn", [0.0, 10.0, 200.0, 359.9])
+def test_a_circle_cut_open_anywhere(turn):
+    transform = circle().turned(np.array([turn, 0.0]), number=-3)
+    assert (transform.number, transform.turning) == (-3, -3)
+    x = np.column_stack([np.linspace(-179.9, 179.9, 50), np.linspace(-1.0, 2.0, 50)])
+    u = transform.to_working(x)
+    np.testing.assert_allclose(transform.to_user(u), x, atol=1e-9)
+    once_more = x + np.array([360.0, 0.0])
+    np.testing.assert_allclose(transform.to_working(once_more), u, atol=1e-6)
+    assert np.all(transform.contains(once_more))
+    rising = np.argsort(np.mod(x[:, 0] + 180.0 - turn, 360.0))  # from the seam on
+    assert np.all(np.diff(u[rising, 0]) > 0.0)
+    for row in u[5:-5:8]:
+        if np.abs(row[0]) < 0.3:  # differences do not cross the seam
+            exact = numerical_log_jacobian(transform, row)
+            assert transform.log_jacobian(row[None, :])[0] == pytest.approx(exact, abs=1e-5)
+
+
+def test_the_seam_is_opposite_to_a_plausible_box_that_is_not_the_whole_circle():
+    assert circle().turns[0] == 0.0
+    assert circle(100.0, 160.0).turns[0] == pytest.approx(130.0)  # at -50 degrees
+    assert circle(-160.0, -100.0).turns[0] == pytest.approx(230.0)
+    ends = circle(100.0, 160.0).to_working(np.array([[100.0, 0.0], [160.0, 1.0]]))
+    np.testing.assert_allclose(ends, [[-0.5, -0.5], [0.5, 0.5]])
+
+
+def test_coordinates_without_whitening_are_those_of_the_last_turn():
+    turned = circle().turned(np.array([90.0, 0.0]), number=-2)
+    whitened = turned.whitened([0.1, 0.2], [[1.0, 0.3], [0.0, 1.0]], number=4)
+    assert (whitened.number, whitened.turning) == (4, -2)
+    again = whitened.unwhitened()
+    assert (again.number, again.whitening) == (-2, None)
+    np.testing.assert_array_equal(again.turns, [90.0, 0.0])
+
+
+def test_means_on_the_circle_and_what_is_near_them():
+    transform = circle()
+    x = np.array([[170.0, 1.0], [-170.0, 2.0], [175.0, 3.0], [-175.0, 4.0]])
+    mean = transform.mean(x)
+    assert abs(mean[0]) == pytest.approx(180.0)
+    assert mean[1] == 2.5
+    near = transform.unwrapped(x, np.array([179.0, 0.0]))
+    np.testing.assert_allclose(near, [[170.0, 1.0], [190.0, 2.0], [175.0, 3.0], [185.0, 4.0]])
+    plain = make("bounded", "unbounded")
+    np.testing.assert_array_equal(plain.unwrapped(x, mean), x)
+    assert np.all(np.isinf(plain.periods))

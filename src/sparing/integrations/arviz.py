@@ -105,6 +105,7 @@ def _attributes(run: RunRecord) -> dict[str, Any]:
         "stop_reason": run.stop_reason.value,
         "n_evaluations": run.n_evaluations,
         "seed": run.seed,
+        "periodic": ", ".join(run.problem.periodic),
         "inference_library": "sparing",
         "inference_library_version": version("sparing"),
     }

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sparing.plots import style
 from sparing.plots.style import AMBER, BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY
 from sparing.vbmc.run_record import RunRecord
@@ -74,7 +76,12 @@ def _draw_marginals(ax: Axes, name: str, lines: Sequence[Line]) -> None:
     for _, run, colour, line in lines:
         if name not in run.problem.names:
             continue
-        view = style.posterior_views(run.posterior)[run.problem.names.index(name)]
+        index = run.problem.names.index(name)
+        view = style.posterior_views(run.posterior)[index]
+        period = run.posterior.transform.periods[index]
+        if views and np.isfinite(period):  # the same way round as the first one
+            turns = np.round((sum(views[0]) - sum(view)) / (2.0 * period))
+            view = view[0] + turns * period, view[1] + turns * period
         x = style.axis_grid(view, MARGINAL_GRID)
         ax.plot(x, run.posterior.marginal_density(name, x), color=colour, linestyle=line)
         views.append(view)

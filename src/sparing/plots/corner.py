@@ -17,6 +17,7 @@ from sparing.numerics.arrays import Array
 from sparing.plots import style
 from sparing.plots.style import BLACK, BLUE, GREY, ORANGE, REGION_MASSES, REGION_SHADES
 from sparing.summary.numbers import rounded
+from sparing.variational.posterior import Posterior
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def plot_posterior(result: RunRecord, *, reference: ArrayLike | None = None) -> 
         style.posterior_views(result.posterior),
         style.evaluated_points(result),
         style.points_without_value(result),
-        _reference_samples(reference, result.problem.names),
+        _reference_samples(reference, result.posterior),
     )
     for row in range(dimension):
         for column in range(row + 1):
@@ -86,16 +87,17 @@ def plot_posterior(result: RunRecord, *, reference: ArrayLike | None = None) -> 
     return figure
 
 
-def _reference_samples(reference: ArrayLike | None, names: tuple[str, ...]) -> Array | None:
+def _reference_samples(reference: ArrayLike | None, posterior: Posterior) -> Array | None:
     if reference is None:
         return None
+    names = posterior.names
     samples = np.asarray(reference, dtype=np.float64)
     if samples.ndim != 2 or samples.shape[1] != len(names) or not np.all(np.isfinite(samples)):
         raise ValueError(
             f"reference must be finite samples of shape (m, {len(names)}), one column for each of "
             f"{', '.join(names)}; got shape {samples.shape}"
         )
-    return samples
+    return posterior.unwrapped(samples)
 
 
 def _draw_marginal(ax: Axes, content: _Content, index: int) -> None:

@@ -39,18 +39,19 @@ def plot_slices(result: RunRecord) -> Figure:
         raise ValueError(
             "this result has no surrogate to draw: the release that saved it did not keep it"
         )
-    names, mode = result.problem.names, result.posterior.mode()
+    names, posterior = result.problem.names, result.posterior
+    mode = posterior.unwrapped(posterior.mode()[None, :])[0]
     figure, axes = style.panel_grid(len(names), *((6.0, 3.6) if len(names) == 1 else (3.0, 2.5)))
-    views = style.posterior_views(result.posterior)
+    views = style.posterior_views(posterior)
     for i, ax in enumerate(axes):
         x = style.axis_grid(views[i], GRID)
         points = np.tile(mode, (GRID, 1))
         points[:, i] = x
         mean, sd = result.surrogate.log_joint(points)
-        posterior = result.posterior.log_density(points) + result.log_evidence
+        log_joint = posterior.log_density(points) + result.log_evidence
         ax.fill_between(x, mean - 2 * sd, mean + 2 * sd, color=BLUE, alpha=0.25, linewidth=0)
         ax.plot(x, mean, color=BLUE, label="surrogate with its uncertainty")
-        ax.plot(x, posterior, color=GREEN, linestyle="--", label="posterior")
+        ax.plot(x, log_joint, color=GREEN, linestyle="--", label="posterior")
         ax.axvline(mode[i], color=GREY, linestyle=":", linewidth=1, label="mode")
         if len(names) == 1:
             values = [entry.value for entry in result.evaluations if np.isfinite(entry.value)]
@@ -59,7 +60,7 @@ def plot_slices(result: RunRecord) -> Figure:
         top = float(np.max(mean))
         highest = min(float(np.max(mean + 2 * sd)), top + 0.5 * DEPTH)
         ax.set_ylim(top - DEPTH, highest + 0.1 * DEPTH)
-        ax.set_xlim(*_interesting(x, np.maximum(mean, posterior), top))
+        ax.set_xlim(*_interesting(x, np.maximum(mean, log_joint), top))
         ax.set_xlabel(style.escape_dollars(names[i]))
         ax.locator_params(axis="x", nbins=4)
         style.open_frame(ax)

@@ -86,18 +86,25 @@ def escape_dollars(name: str) -> str:
 def evaluated_points(record: RunRecord) -> Array:
     """Points with a finite value (n, D), in the user's coordinates.
 
+    Those of a periodic parameter are within half a period of its mean.
+
     >>> from sparing.plots import evaluated_points
     >>> evaluated_points(result).shape == (result.n_evaluations, 2)
     True
     """
     usable = [entry.x for entry in record.evaluations if math.isfinite(entry.value)]
-    return np.array(usable, dtype=np.float64).reshape(-1, len(record.problem.names))
+    return _points(usable, record)
 
 
 def points_without_value(record: RunRecord) -> Array:
     """Points that failed or have density zero (n, D), in the user's coordinates."""
     others = [entry.x for entry in record.evaluations if not math.isfinite(entry.value)]
-    return np.array(others, dtype=np.float64).reshape(-1, len(record.problem.names))
+    return _points(others, record)
+
+
+def _points(rows: list[Array], record: RunRecord) -> Array:
+    points = np.array(rows, dtype=np.float64).reshape(-1, len(record.problem.names))
+    return record.posterior.unwrapped(points)
 
 
 def axis_grid(view: View, n: int = GRID) -> Array:
@@ -107,10 +114,14 @@ def axis_grid(view: View, n: int = GRID) -> Array:
 
 
 def posterior_views(posterior: Posterior) -> list[View]:
-    """The stretch of each axis worth showing, within the hard bounds."""
+    """The stretch of each axis worth showing, within the hard bounds or once round the circle."""
     outside = (1.0 - VIEW_MASS) / 2.0
     low, high = posterior.quantile([outside, 1.0 - outside])
-    return list(map(_widened, low, high, posterior.transform.lower, posterior.transform.upper))
+    transform = posterior.transform
+    wraps, half = np.isfinite(transform.periods), 0.5 * transform.periods
+    lower = np.where(wraps, posterior.mean - half, transform.lower)
+    upper = np.where(wraps, posterior.mean + half, transform.upper)
+    return list(map(_widened, low, high, lower, upper))
 
 
 def _widened(low: float, high: float, lower: float, upper: float) -> View:

@@ -92,6 +92,28 @@ def default_names(dimension: int) -> tuple[str, ...]:
     return tuple(f"x{i + 1}" for i in range(dimension))
 
 
+def check_periodic(
+    periodic: Sequence[str] | str | None,
+    names: Sequence[str],
+    vectors: dict[str, Array] | None,
+    faults: list[str],
+) -> tuple[str, ...]:
+    """The names of parameters that wrap at their bounds, which must have both."""
+    try:
+        given = (periodic,) if isinstance(periodic, str) else tuple(periodic or ())
+    except TypeError:
+        faults.append(f"periodic must be names of parameters, not {short_text(periodic)}")
+        return ()
+    for name in given:
+        if name not in names:
+            faults.append(f"periodic names {short_text(name)}, which is not a parameter")
+        elif vectors is not None:
+            i = names.index(name)
+            if not np.isfinite(vectors["lower"][i]) or not np.isfinite(vectors["upper"][i]):
+                faults.append(f"{name}: give lower and upper, one period apart, at which it wraps")
+    return tuple(name for name in names if name in given)
+
+
 def match_lengths(
     arrays: dict[str, Array | None], dimension: int, faults: list[str]
 ) -> dict[str, Array] | None:

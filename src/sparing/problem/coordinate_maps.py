@@ -8,6 +8,8 @@ g(x) = x                            no bound
        F^-1(z)                      both; F logistic (the paper's logit) or normal (probit)
        log(x - lower)               lower bound only
        -log(upper - x)              upper bound only
+       F^-1(z) of x turned back     periodic: the bounds are one place, and the seam at which the
+                                    circle is cut open may be anywhere
 """
 
 from __future__ import annotations
@@ -185,19 +187,76 @@ class Bounded:
         return np.log(self.upper - self.lower) + self.bounded_map.log_density(v)
 
 
+@dataclass(frozen=True)
+class Periodic:
+    """A parameter that wraps at its bounds: the circle, cut open at a seam.
+
+    ``turn`` is how far the seam is above the lower bound. A value beyond the bounds is the one
+    within them at the same place of the circle.
+    """
+
+    inner: Bounded
+    turn: float
+
+    @property
+    def period(self) -> float:
+        """The length of the circle."""
+        return self.inner.upper - self.inner.lower
+
+    def to_unbounded(self, x: Array) -> Array:
+        """That of the place on the circle that has been cut open."""
+        return self.inner.to_unbounded(self._turned(x, -self.turn))
+
+    def to_bounded(self, v: Array) -> Array:
+        """Wrapped to the bounds."""
+        return self._turned(self.inner.to_bounded(v), self.turn)
+
+    def log_derivative(self, v: Array) -> Array:
+        """Turning changes no length."""
+        return self.inner.log_derivative(v)
+
+    def reach(self, centre: float, width: float) -> tuple[float, float]:
+        """As with two bounds."""
+        return self.inner.reach(centre, width)
+
+    def _turned(self, x: Array, angle: float) -> Array:
+        lower, upper = self.inner.lower, self.inner.upper
+        turned = lower + np.mod(x - lower + angle, self.period)
+        stays = (x >= lower) & (x <= upper) & (angle == 0.0)
+        return np.where(stays, x, np.clip(turned, lower, upper))
+
+
+def periodic_map(
+    lower: float, upper: float, low: float, high: float, bounded_map: BoundedMap
+) -> Periodic:
+    """The map of a parameter that wraps at its bounds, the seam opposite to its plausible box."""
+    middle, half = 0.5 * (lower + upper), 0.5 * (high - low)
+    turn = 0.5 * (low + high) - middle
+    if abs(turn) < 4.0 * np.spacing(max(abs(lower), abs(upper))):
+        turn = 0.0
+    inner = _bounded(lower, upper, middle - half, middle + half, bounded_map)
+    return Periodic(inner, float(np.mod(turn, upper - lower)))
+
+
 def coordinate_map(
     lower: float, upper: float, low: float, high: float, bounded_map: BoundedMap
 ) -> Coordinate:
     """The map of one parameter with these hard bounds and this (inner) plausible box."""
     has_lower, has_upper = np.isfinite(lower), np.isfinite(upper)
     if has_lower and has_upper:
-        edges = _edge(lower, low, high), _edge(upper, high, low)
-        return Bounded(float(lower), float(upper), *edges, bounded_map)
+        return _bounded(lower, upper, low, high, bounded_map)
     if has_lower:
         return HalfBounded(float(lower), 1.0, _edge(lower, low, high))
     if has_upper:
         return HalfBounded(float(upper), -1.0, _edge(upper, high, low))
     return Unbounded()
+
+
+def _bounded(
+    lower: float, upper: float, low: float, high: float, bounded_map: BoundedMap
+) -> Bounded:
+    edges = _edge(lower, low, high), _edge(upper, high, low)
+    return Bounded(float(lower), float(upper), *edges, bounded_map)
 
 
 def _edge(bound: float, near: float, far: float) -> float:

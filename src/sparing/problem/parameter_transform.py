@@ -22,8 +22,10 @@ from sparing.problem.coordinate_maps import (
     LARGEST,
     BoundedMap,
     Coordinate,
+    Periodic,
     Unbounded,
     coordinate_map,
+    periodic_map,
 )
 from sparing.problem.problem import Problem
 
@@ -46,7 +48,8 @@ class ParameterTransform:
 
     Every row of a batch is computed by itself, bit for bit as if it stood alone, so it does not
     matter when a point was transformed or with which others. ``number`` tells the coordinate
-    systems of a run apart: 0 without whitening, and the number that each whitening was given.
+    systems of a run apart: 0 without whitening, and the number that each whitening was given, or
+    each ``turning`` of the seams of periodic parameters.
     """
 
     coordinates: tuple[Coordinate, ...]
@@ -56,6 +59,7 @@ class ParameterTransform:
     width: Array  # g(PUB) - g(PLB)  (D,)
     whitening: Whitening | None = None
     number: int = 0
+    turning: int = 0  # number of the coordinates without whitening
 
     @classmethod
     def from_problem(
@@ -64,8 +68,10 @@ class ParameterTransform:
         """The transform standardised by the problem's (inner) plausible box, without whitening."""
         low, high = problem.inner_plausible_box()
         coordinates = tuple(
-            coordinate_map(problem.lower[i], problem.upper[i], low[i], high[i], bounded_map)
-            for i in range(problem.dimension)
+            (periodic_map if name in problem.periodic else coordinate_map)(
+                problem.lower[i], problem.upper[i], low[i], high[i], bounded_map
+            )
+            for i, name in enumerate(problem.names)
         )
         v_low = np.concatenate([g.to_unbounded(low[[i]]) for i, g in enumerate(coordinates)])
         v_high = np.concatenate([g.to_unbounded(high[[i]]) for i, g in enumerate(coordinates)])
@@ -100,13 +106,34 @@ class ParameterTransform:
         return replace(self, whitening=combined, number=number)
 
     def unwhitened(self) -> ParameterTransform:
-        """The transform to s, the first coordinates."""
-        return replace(self, whitening=None, number=0)
+        """The transform to s, the coordinates without whitening."""
+        return replace(self, whitening=None, number=self.turning)
+
+    @property
+    def turns(self) -> Array:
+        """How far the seam of each periodic parameter is above its lower bound, else 0: (D,)."""
+        return np.array([g.turn if isinstance(g, Periodic) else 0.0 for g in self.coordinates])
+
+    @property
+    def periods(self) -> Array:
+        """The length of the circle of each periodic parameter, else infinity: (D,)."""
+        return np.array([g.period if isinstance(g, Periodic) else np.inf for g in self.coordinates])
+
+    def turned(self, turns: Array, number: int) -> ParameterTransform:
+        """The transform without whitening whose seams are there.
+
+        The plausible box turns with them: it stays in the middle of the circle that is cut open.
+        """
+        coordinates = tuple(
+            replace(g, turn=float(turn)) if isinstance(g, Periodic) else g
+            for g, turn in zip(self.coordinates, turns, strict=True)
+        )
+        return replace(self, coordinates=coordinates, whitening=None, number=number, turning=number)
 
     def to_working(self, x: ArrayLike) -> Array:
         """Points u (m, D) of points x (m, D), finite also on the bounds.
 
-        A point beyond a bound counts as on it.
+        A point beyond a bound counts as on it, unless the parameter is periodic.
         """
         s = self.standardised(x)
         if self.whitening is None:
@@ -134,10 +161,31 @@ class ParameterTransform:
         return total
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
-        """Which points x (m, D) are finite and lie within the closed bounds: (m,)."""
+        """Which points x (m, D) are finite and lie within the closed bounds: (m,).
+
+        A periodic parameter has no end.
+        """
         points = self._batch(x)
-        inside = (points >= self.lower) & (points <= self.upper) & np.isfinite(points)
-        return np.all(inside, axis=1)
+        inside = (points >= self.lower) & (points <= self.upper) | np.isfinite(self.periods)
+        return np.all(inside & np.isfinite(points), axis=1)
+
+    def mean(self, x: Array) -> Array:
+        """The mean of points x (m, D), of a periodic parameter the circular one: (D,)."""
+        means = x.mean(axis=0)
+        for i in np.flatnonzero(np.isfinite(self.periods)):
+            per_radian = self.periods[i] / (2.0 * np.pi)
+            angles = (x[:, i] - self.lower[i]) / per_radian
+            angle = np.arctan2(np.sin(angles).mean(), np.cos(angles).mean())
+            means[i] = self.lower[i] + np.mod(angle, 2.0 * np.pi) * per_radian
+        return means
+
+    def unwrapped(self, x: Array, centre: Array) -> Array:
+        """Points x (m, D) with periodic parameters within half a period of the centre (D,)."""
+        x = x.copy()
+        for i in np.flatnonzero(np.isfinite(self.periods)):
+            half = 0.5 * self.periods[i]
+            x[:, i] = centre[i] + np.mod(x[:, i] - centre[i] + half, 2.0 * half) - half
+        return x
 
     def reachable_box(self) -> tuple[Array, Array]:
         """Standardised coordinates (D,) beyond which no point is worth an evaluation."""

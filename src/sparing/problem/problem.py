@@ -23,6 +23,7 @@ from sparing.numerics.arrays import Array
 from sparing.problem.checks import (
     box_faults,
     check_names,
+    check_periodic,
     default_names,
     in_order,
     match_lengths,
@@ -54,6 +55,7 @@ class Problem:
     lower, upper: hard bounds; None, or None or an infinity for one parameter, means no bound
     names:        one per parameter; x1, x2, ... when not given
     prior:        see `sparing.problem.priors`
+    periodic:     names of parameters that wrap at their bounds: angles, phases
 
     A scalar bound holds for every parameter; D is the length of those that are sequences, and 1
     when all are scalars. Bounds may be mappings by name, in which a parameter without an entry has
@@ -85,6 +87,7 @@ class Problem:
     upper: Array
     names: tuple[str, ...]
     prior: Prior | None
+    periodic: tuple[str, ...]
 
     def __init__(
         self,
@@ -95,6 +98,7 @@ class Problem:
         upper: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
         names: Sequence[str] | str | None = None,
         prior: object = None,
+        periodic: Sequence[str] | str | None = None,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
@@ -117,6 +121,7 @@ class Problem:
         vectors = match_lengths(arrays, dimension, faults)
         if vectors is not None:
             faults += box_faults(labels, vectors)
+        wrapping = check_periodic(periodic, labels, vectors, faults)
         parsed_prior = None
         try:
             if accepted_names or not isinstance(prior, Mapping):  # a mapping goes by the names
@@ -130,7 +135,13 @@ class Problem:
         if faults or vectors is None:
             raise ProblemError(faults)
         self.__setstate__(
-            {"log_density": log_density, **vectors, "names": labels, "prior": parsed_prior}
+            {
+                "log_density": log_density,
+                **vectors,
+                "names": labels,
+                "prior": parsed_prior,
+                "periodic": wrapping,
+            }
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -241,7 +252,8 @@ class Problem:
         for i, name in enumerate(self.names):
             bounds = format_interval(self.lower[i], self.upper[i])
             box = format_interval(self.plausible_lower[i], self.plausible_upper[i])
-            lines.append(f"  {name:<{width}}  in {bounds}, plausibly {box}")
+            wraps = ", where it wraps" if name in self.periodic else ""
+            lines.append(f"  {name:<{width}}  in {bounds}{wraps}, plausibly {box}")
         if self.prior is not None:
             lines.append(f"  prior: {self.prior}")
         return "\n".join(lines)

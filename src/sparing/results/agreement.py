@@ -340,7 +340,9 @@ def pair_agreement(i: int, j: int, runs: Sequence[Result]) -> PairAgreement:
         second=j + 1,
         difference=first.log_evidence - second.log_evidence,
         difference_sd=math.hypot(first.log_evidence_sd, second.log_evidence_sd),
-        divergence=gaussianised_symmetric_kl(p.mean, p.covariance, q.mean, q.covariance),
+        divergence=gaussianised_symmetric_kl(
+            p.mean, p.covariance, p.unwrapped(q.mean[None, :])[0], q.covariance
+        ),
         expected_divergence=_expected_divergence(first) + _expected_divergence(second),
         sd_ratio=tuple(np.exp(np.abs(np.log(p.sd / q.sd))).tolist()),
         total_variation=marginal_total_variation(p, q),

@@ -24,6 +24,7 @@ from sparing.problem.problem import Problem
 from sparing.results.files.fingerprint import fingerprint
 from sparing.results.files.named_arrays import load_errors
 from sparing.results.files.result_reader import load
+from sparing.results.files.result_writer import PERIODIC
 from sparing.results.files.settings_json import settings_from_json, upgraded_fingerprint
 from sparing.results.files.state_codec import state_from_parts
 from sparing.results.files.stored_problem import VECTORS, StoredLogDensity, StoredPrior
@@ -80,10 +81,12 @@ def _identity(members: Members) -> StoredIdentity:
     if prior is not None:
         # The support itself is not stored; it holds the bounds, or there would be no problem.
         prior = StoredPrior(prior, vectors["lower"], vectors["upper"])
+    kinds = [parameter.text("coordinate") for parameter in by_name]
+    periodic = [name for name, kind in zip(names, kinds, strict=True) if kind == PERIODIC]
     log_density = StoredLogDensity("only its values are in the run directory")
     points = [read_numbers(row, "starting_points") for row in members.values("starting_points")]
     return StoredIdentity(
-        problem=Problem(log_density, **vectors, names=names, prior=prior),
+        problem=Problem(log_density, **vectors, names=names, prior=prior, periodic=periodic),
         settings=settings_from_json(members.take("settings")),
         starting_points=np.reshape(points, (len(points), len(names))),
         tag=members.text("tag"),

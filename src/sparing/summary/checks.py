@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparing.summary.numbers import counted
+from sparing.summary.numbers import counted, listed
 from sparing.summary.shape import features
 from sparing.vbmc.exploration import LOOKING, LookElsewhere
 from sparing.vbmc.final import FAR_OUTSIDE
@@ -40,6 +40,7 @@ LARGEST_FAIR_FAILED_FRACTION = 0.1
 LARGEST_GOOD_REACH = 1.0
 # A posterior with this much of its mass within this fraction of the box from a bound leans on it.
 LEANING_MASS, LEANING_FRACTION = 0.05, 0.01
+FULL_TURNS = (2.0 * math.pi, math.pi, 360.0, 180.0)  # of angles and of directions of lines
 
 COMPACT = "one compact mode, without a curved ridge, a funnel, heavy tails or an edge"
 LET_IT_GO_ON = "let the run go on"
@@ -280,12 +281,29 @@ def _bounds(record: RunRecord) -> Answer | None:
         return None
     near = LEANING_FRACTION * (problem.plausible_upper - problem.plausible_lower)
     low, high = record.posterior.quantile([LEANING_MASS, 1.0 - LEANING_MASS])
-    leaning = (low <= problem.lower + near) | (high >= problem.upper - near)
+    at_lower, at_upper = low <= problem.lower + near, high >= problem.upper - near
+    ends = np.array([name not in problem.periodic for name in problem.names])  # a circle has none
+    leaning = (at_lower | at_upper) & ends
     if not np.any(leaning):
         return Light.GREEN, "no: little of the posterior is at a bound"
-    names = ", ".join(name for name, leans in zip(problem.names, leaning, strict=True) if leans)
+    names = [name for name, leans in zip(problem.names, leaning, strict=True) if leans]
     advice = "make sure the bound is meant: without it the answer would be another one"
-    return Light.AMBER, f"the posterior leans on a bound of {names}", advice
+    if angles := [name for name in names if _may_be_an_angle(record, name)]:
+        advice += f". Is {listed(angles)} an angle? Then Problem(..., periodic={angles})"
+    return Light.AMBER, f"the posterior leans on a bound of {', '.join(names)}", advice
+
+
+def _may_be_an_angle(record: RunRecord, name: str) -> bool:
+    """Whether its range is a full turn, or the density about the same at both of its bounds."""
+    problem, i = record.problem, record.problem.names.index(name)
+    lower, upper = problem.lower[i], problem.upper[i]
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return False
+    if any(math.isclose(upper - lower, turn, rel_tol=1e-3) for turn in FULL_TURNS):
+        return True
+    inward = LEANING_FRACTION * (upper - lower)
+    first, last = record.posterior.marginal_density(name, [lower + inward, upper - inward])
+    return bool(0.5 * last < first < 2.0 * last)
 
 
 _CHECKS: dict[Topic, Callable[[RunRecord], Answer | None]] = {

@@ -13,10 +13,14 @@ SMALLEST_SCALE, LARGEST_SCALE = 1e-4, 1e6
 
 
 def parameter_rows(record: RunRecord) -> list[tuple[str, ...]]:
-    """Name, mean, sd and ends of the central 95 % interval: all numbers to the same decimal."""
-    posterior = record.posterior
+    """Name, mean, sd and ends of the central 95 % interval: all numbers to the same decimal.
+
+    The interval of a periodic parameter is one piece, and may lie beyond a bound.
+    """
+    posterior, periodic = record.posterior, record.problem.periodic
+    names = [f"{name} (wraps)" if name in periodic else name for name in posterior.names]
     columns = posterior.mean, posterior.sd, *posterior.quantile(INTERVAL)
-    rows = zip(posterior.names, posterior.sd, *columns, strict=True)
+    rows = zip(names, posterior.sd, *columns, strict=True)
     return [(name, *(rounded(value, sd) for value in values)) for name, sd, *values in rows]
 
 

@@ -78,11 +78,12 @@ def _modes(modes: Sequence[tuple[float, NormalMixture]], posterior: Posterior) -
     means = np.array([mode.mean for _, mode in modes])
     sds = np.sqrt([np.diag(mode.covariance) for _, mode in modes])
     x, low, high = (transform.to_user(s) for s in (means, means - sds, means + sds))
+    widths = [transform.unwrapped(high[[k]], low[k])[0] - low[k] for k in range(len(modes))]
     best = np.argsort(-means.std(axis=0) / sds.mean(axis=0))
     named = np.sort(best[: 3 if len(modes) <= MOST_IN_FULL else 1])
     shares = []
-    for (mass, _), middle, scale in zip(modes, x, 0.5 * (high - low), strict=True):
-        place = [f"{posterior.names[i]} = {rounded(middle[i], scale[i])}" for i in named]
+    for (mass, _), middle, width in zip(modes, x, widths, strict=True):
+        place = [f"{posterior.names[i]} = {rounded(middle[i], 0.5 * width[i])}" for i in named]
         shares.append(f"{', '.join(place)} ({100.0 * mass:.0f} %)")
     return Feature(
         f"{len(modes)} separate modes, with their masses: {'; '.join(shares)}",

@@ -107,11 +107,13 @@ class Posterior:
         draws = self._even_draws
         # A scale parameter that is hardly known has moments beyond what a float can hold.
         with np.errstate(over="ignore", invalid="ignore"):
-            return draws.mean(axis=0), np.atleast_2d(np.cov(draws, rowvar=False))
+            mean = self.transform.mean(draws)
+            draws = self.transform.unwrapped(draws, mean)
+            return mean, np.atleast_2d(np.cov(draws, rowvar=False))
 
     @property
     def mean(self) -> Array:
-        """Posterior mean: (D,)."""
+        """Posterior mean, of a periodic parameter the circular one: (D,)."""
         return self._moments[0]
 
     @property
@@ -145,11 +147,25 @@ class Posterior:
     def quantile(self, probabilities: ArrayLike) -> Array:
         """Marginal quantiles of each parameter: (len(probabilities), D).
 
+        Those of a periodic parameter are taken within half a period of its mean, so that they are
+        in order; they may lie beyond a bound.
+
         >>> low, high = result.posterior.quantile([0.025, 0.975])
         >>> low.round(1), high.round(1)
         (array([ 0.6, -0.9]), array([ 1.8, -0.1]))
         """
-        return np.quantile(self._even_draws, np.atleast_1d(probabilities), axis=0)
+        draws = self.unwrapped(self._even_draws)
+        return np.quantile(draws, np.atleast_1d(probabilities), axis=0)
+
+    def unwrapped(self, x: Array) -> Array:
+        """Points (m, D) with periodic parameters within half a period of their means.
+
+        They may lie beyond a bound, and what belongs together is not torn apart at one.
+
+        >>> bool(np.all(result.posterior.unwrapped(draws) == draws))  # none is periodic
+        True
+        """
+        return self.transform.unwrapped(x, self.mean)
 
     def marginal_density(self, parameter: int | str, points: ArrayLike) -> Array:
         """Density of one parameter by itself at the given values: (m,).

@@ -20,8 +20,11 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.normal_mixture import Mixture
+from sparing.variational.normal_mixture import Mixture, NormalMixture, even_sample
+
+N_TURNED, N_EM_STEPS = 2**12, 5  # draws by which a mixture goes to coordinates with other seams
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,55 @@ def carry_over(
     mixture: GaussianMixture, old: ParameterTransform, new: ParameterTransform
 ) -> GaussianMixture:
     """The mixture in new coordinates; of the components' covariances only the diagonal is kept."""
+    if old.turning != new.turning:
+        return _turned(mixture, old, new)
     linear, offset = change_of_coordinates(old, new)
     lengths = np.sqrt(np.sum((linear * mixture.lengths) ** 2, axis=1))
     return GaussianMixture(
         mixture.weights, mixture.means @ linear.T + offset, mixture.scales, lengths
     )
+
+
+def _turned(
+    mixture: GaussianMixture, old: ParameterTransform, new: ParameterTransform
+) -> GaussianMixture:
+    """The mixture in coordinates with other seams and no whitening.
+
+    Each component keeps its centre, and its width there to first order.
+    """
+    first = old.unwhitened()
+    mixture = carry_over(mixture, old, first)
+    means = new.to_working(first.to_user(mixture.means))
+    old_v, new_v = (u * old.width + old.centre for u in (mixture.means, means))
+    log_slopes = [
+        f.log_derivative(old_v[:, i].copy()) - g.log_derivative(new_v[:, i].copy())
+        for i, (f, g) in enumerate(zip(old.coordinates, new.coordinates, strict=True))
+    ]
+    lengths = mixture.lengths * np.exp(np.array(log_slopes) @ mixture.weights)
+    return GaussianMixture(mixture.weights, means, mixture.scales, lengths)
+
+
+def in_coordinates(
+    mixture: Mixture, old: ParameterTransform, new: ParameterTransform
+) -> NormalMixture:
+    """A mixture in new coordinates: the same one, unless seams were turned; then fitted to it."""
+    if old.turning == new.turning:
+        return mixture.image(*change_of_coordinates(old, new))
+    points = new.to_working(old.to_user(even_sample(mixture, N_TURNED)))
+    even = np.full(N_TURNED, 1.0 / N_TURNED)
+    generator = np.random.default_rng(0)  # where the fit begins is no matter of chance
+    return fitted_mixture(points, even, mixture.n_components, N_EM_STEPS, generator)
+
+
+def moments_in(
+    mixture: Mixture, old: ParameterTransform, new: ParameterTransform
+) -> tuple[Array, Array]:
+    """Mean (D,) and covariance (D, D) of a mixture in new coordinates."""
+    if old.turning == new.turning:
+        linear, offset = change_of_coordinates(old, new)
+        return linear @ mixture.mean + offset, linear @ mixture.covariance @ linear.T
+    turned = in_coordinates(mixture, old, new)
+    return turned.mean, turned.covariance
 
 
 def change_of_coordinates(old: ParameterTransform, new: ParameterTransform) -> tuple[Array, Array]:

@@ -30,6 +30,7 @@ from sparing.vbmc.assessment import (
 )
 from sparing.vbmc.fitting import fit_posterior
 from sparing.vbmc.looking import looked_elsewhere
+from sparing.vbmc.seams import with_best_seams
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Phase, Solution, State
 from sparing.vbmc.training import train_surrogate
@@ -101,6 +102,7 @@ class Algorithm:
         not been proposed either; None: it is.
         """
         settings, streams = self.settings, self.streams
+        state = with_best_seams(state, evaluations)
         with stopwatch("surrogate"):
             trained = train_surrogate(state, state.transform, evaluations, settings, streams)
         with stopwatch("variational"):

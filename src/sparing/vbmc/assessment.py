@@ -26,7 +26,7 @@ from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.elbo import Elbo, sampled_elbo
 from sparing.variational.normal_mixture import Mixture, NormalMixture
 from sparing.variational.posterior import Posterior
-from sparing.variational.whitening import change_of_coordinates
+from sparing.variational.whitening import in_coordinates, moments_in
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.exploration import TEST
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals
@@ -72,7 +72,7 @@ def _earlier_posterior(state: State, transform: ParameterTransform) -> list[Norm
     if state.searching or not state.history or state.history[-1].warm_up:
         return []
     old = state.history[-1].posterior
-    return [old.mixture.image(*change_of_coordinates(old.transform, transform))]
+    return [in_coordinates(old.mixture, old.transform, transform)]
 
 
 def _within(solution: Solution) -> list[NormalMixture]:
@@ -234,7 +234,7 @@ def held_out_residuals(
         draws += [entry for entry in new if not entry.rule and _had_turn(entry, settings)]
     if not draws:
         return np.empty(0)
-    inputs, values = joining_values(draws, state.transform, surrogate.training)
+    inputs, values = joining_values(draws, state.trained.transform, surrogate.training)
     return standardised_residuals(surrogate, inputs, values, known_noise_variance(draws))
 
 
@@ -270,12 +270,10 @@ def features(
         return None
     before = state.history[-1]
     old = before.posterior
-    linear, offset = change_of_coordinates(old.transform, posterior.transform)
     kl = gaussianised_symmetric_kl(
         posterior.mixture.mean,
         posterior.mixture.covariance,
-        linear @ old.mixture.mean + offset,
-        linear @ old.mixture.covariance @ linear.T,
+        *moments_in(old.mixture, old.transform, posterior.transform),
     )
     gain = elbo.value - before.elbo
     return Reliability.of(gain, evidence.sd, kl, posterior.dimension, settings.stopping)

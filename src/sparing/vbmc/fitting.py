@@ -25,7 +25,8 @@ def fit_posterior(
     """Update K, optimise the ELBO from the start, prune."""
     variational, surrogate = settings.variational, trained.surrogate
     generator = streams.generator("variational", state.iteration)
-    in_new_coordinates = trained.transform.number != state.transform.number
+    before = state.trained
+    in_new_coordinates = before is not None and trained.transform.number != before.transform.number
     mixture = fit(
         start,
         surrogate,

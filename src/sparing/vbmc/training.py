@@ -33,7 +33,7 @@ def train_surrogate(
     training = training_set(kept, transform, settings.depths)
     # Hyperparameters are about one coordinate system: in another they mean nothing.
     previous = None
-    if state.trained is not None and transform.number == state.transform.number:
+    if state.trained is not None and transform.number == state.trained.transform.number:
         previous = state.trained.surrogate
         if not retraining_is_due(state, training.n_points, settings.sampling):
             surrogate = settings.surrogate.condition(training, previous.parameters)

@@ -16,6 +16,7 @@ support by being the same object.
     transforms.matrix, transforms.inverse (W, D, D)
     transforms.centre (W, D)        transforms.log_determinant (W,)
     transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may round differently
+    transforms.turning (T,), transforms.turns (T, D)   seams of periodic parameters, where there are
     supports.n_surfaces, supports.n_bumps (E,)
     supports.FIELD                  of `Support`, one after the other; weights and factors flat
 """
@@ -97,6 +98,7 @@ class PosteriorWriter:
             "transforms.whitened": np.array([w is not None for w in whitenings], dtype=np.bool_),
             "transforms.number": np.array(numbers, dtype=np.int64),
             **_write_whitenings([w for w in whitenings if w is not None], dimension),
+            **_write_turns(self.transforms.items),
             **_write_supports(self.supports.items, dimension),
         }
 
@@ -224,6 +226,15 @@ def _write_whitenings(whitenings: Sequence[Whitening], dimension: int) -> Arrays
     }
 
 
+def _write_turns(transforms: Sequence[ParameterTransform]) -> Arrays:
+    if not any(np.isfinite(transform.periods).any() for transform in transforms):
+        return {}
+    return {
+        "transforms.turning": np.array([item.turning for item in transforms], dtype=np.int64),
+        "transforms.turns": np.array([item.turns for item in transforms]),
+    }
+
+
 def _write_supports(supports: Sequence[Support], dimension: int) -> Arrays:
     none = np.empty((0, dimension))
     square = (-1, dimension, dimension)
@@ -274,7 +285,7 @@ def _read_supports(arrays: NamedArrays, dimension: int) -> list[dict[str, Any]]:
 
 
 def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[ParameterTransform]:
-    """The base itself where there is no whitening, else the base with its whitening."""
+    """The base itself where there is no whitening, else the base with its whitening; turned."""
     dimension = base.dimension
     whitened = arrays.booleans("transforms.whitened", None)
     # The first version had no numbers: any will do that tell them apart.
@@ -295,6 +306,19 @@ def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[Para
         for m, inverse, centre, log, by_column in zip(*columns, strict=True)
     )
     return [
-        replace(base, whitening=next(whitenings), number=number) if is_whitened else base
-        for is_whitened, number in zip(whitened, numbers, strict=True)
+        replace(start, whitening=next(whitenings), number=number) if is_whitened else start
+        for start, is_whitened, number in zip(
+            _turned(arrays, base, len(whitened)), whitened, numbers, strict=True
+        )
     ]
+
+
+def _turned(arrays: NamedArrays, base: ParameterTransform, n: int) -> list[ParameterTransform]:
+    """The coordinates without whitening, n times, with their seams."""
+    if "transforms.turns" not in arrays:
+        return [base] * n
+    turnings = arrays.integers("transforms.turning", n)
+    turns = arrays.floats("transforms.turns", n, base.dimension)
+    within = np.isfinite(turns) & (turns >= 0.0) & (turns < base.periods)
+    require(bool(within.all()), "a seam is not on its circle")
+    return [base.turned(turns[i].copy(), number) for i, number in enumerate(turnings)]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.errors import LoadError, StoreError
-from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded
+from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Periodic
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.problem.warning_text import WarningText, WarningTopic
@@ -132,12 +132,19 @@ def _coordinate_from_json(record: Any) -> Coordinate:
     kind = record.get("kind")
     require(isinstance(kind, str) and kind in COORDINATES, f"there is no coordinate {kind!r}")
     coordinate = dataclass_from_json(fields, COORDINATES[kind], "coordinate")
+    require(_is_possible(coordinate), f"a {kind} coordinate has impossible numbers")
+    return coordinate
+
+
+def _is_possible(coordinate: Coordinate) -> bool:
     numbers = [value for value in vars(coordinate).values() if isinstance(value, float)]
-    fits = bool(np.isfinite(numbers).all())
+    if not np.isfinite(numbers).all():
+        return False
     if isinstance(coordinate, HalfBounded):
-        fits = fits and abs(coordinate.sign) == 1.0 and coordinate.edge > 0.0
+        return abs(coordinate.sign) == 1.0 and coordinate.edge > 0.0
     if isinstance(coordinate, Bounded):
         edges_fit = min(coordinate.edge_lower, coordinate.edge_upper) > 0.0
-        fits = fits and edges_fit and coordinate.lower < coordinate.upper
-    require(fits, f"a {kind} coordinate has impossible numbers")
-    return coordinate
+        return edges_fit and coordinate.lower < coordinate.upper
+    if isinstance(coordinate, Periodic):
+        return _is_possible(coordinate.inner) and 0.0 <= coordinate.turn < coordinate.period
+    return True

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sparing.errors import StoreFullError
 from sparing.numerics.json_numbers import encode_number
-from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Unbounded
+from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Periodic, Unbounded
 from sparing.problem.warning_text import topic_of
 from sparing.results.files.evaluations import write_evaluations
 from sparing.results.files.history import write_history
@@ -23,7 +23,13 @@ from sparing.vbmc.run_record import RunRecord
 
 FORMAT = "sparing result"
 VERSION = 3
-COORDINATES = {"unbounded": Unbounded, "half bounded": HalfBounded, "bounded": Bounded}
+PERIODIC = "periodic"
+COORDINATES = {
+    "unbounded": Unbounded,
+    "half bounded": HalfBounded,
+    "bounded": Bounded,
+    PERIODIC: Periodic,
+}
 
 
 def save_result(result: RunRecord, path: str | PathLike[str]) -> None:

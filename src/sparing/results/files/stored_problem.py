@@ -73,6 +73,7 @@ def write_problem(problem: Problem) -> tuple[Arrays, Metadata]:
         "names": list(problem.names),
         "log_density": name,
         "prior": prior_description(problem),
+        "periodic": list(problem.periodic),
     }
     return arrays, metadata
 
@@ -86,7 +87,8 @@ def read_problem(arrays: NamedArrays, members: Members) -> Problem:
         prior = StoredPrior(prior, *support)
     vectors = {name: arrays.floats(f"problem.{name}", len(names)) for name in VECTORS}
     log_density = StoredLogDensity(members.text("log_density"))
-    return Problem(log_density, **vectors, names=names, prior=prior)
+    periodic = members.texts("periodic") if "periodic" in members else []
+    return Problem(log_density, **vectors, names=names, prior=prior, periodic=periodic)
 
 
 def prior_description(problem: Problem) -> dict[str, Any] | None:
