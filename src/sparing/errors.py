@@ -22,12 +22,12 @@ class SparingError(Exception):
 class FaultListError(SparingError, ValueError):
     """Invalid input, described by all of its faults at once."""
 
-    subject = "the input"
+    subject = "the input has"
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults: tuple[str, ...] = tuple(faults)
         count = len(self.faults)
-        heading = f"{self.subject} has {count} fault{'' if count == 1 else 's'}:"
+        heading = f"{self.subject} {count} fault{'' if count == 1 else 's'}:"
         super().__init__("\n".join([heading, *(f"  - {fault}" for fault in self.faults)]))
 
     def __reduce__(self) -> tuple[type[FaultListError], tuple[tuple[str, ...]]]:
@@ -44,7 +44,7 @@ class ProblemError(FaultListError):
       - x2: ...
     """
 
-    subject = "the problem"
+    subject = "the problem has"
 
 
 class SettingsError(FaultListError):
@@ -52,12 +52,12 @@ class SettingsError(FaultListError):
 
     >>> sparing.infer(problem, max_evaluations=1, tolerance=0.0)
     Traceback (most recent call last):
-    sparing.errors.SettingsError: the settings has 2 faults:
+    sparing.errors.SettingsError: the settings have 2 faults:
       - max_evaluations must be a whole number >= 2, got 1
       - tolerance must be a positive number, got 0.0
     """
 
-    subject = "the settings"
+    subject = "the settings have"
 
 
 class TargetError(SparingError, RuntimeError):

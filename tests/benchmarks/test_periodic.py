@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from benchmarks.__main__ import main
 from benchmarks.periodic import PROBLEMS, exact
 

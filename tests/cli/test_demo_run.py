@@ -25,6 +25,9 @@ class ExactPosterior:
     def log_density(self, x):
         return demo.log_posterior(x, self.truth)
 
+    def unwrapped(self, x):
+        return x
+
 
 @dataclass(frozen=True)
 class FakeEvaluation:

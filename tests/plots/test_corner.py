@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.integrate import trapezoid
 from tests.report.records import converged, failing, made_by_hand, one_dimensional
 
@@ -61,7 +62,9 @@ def test_marginal_drawn_is_a_density():
 def test_numbers_above_the_marginals_are_mean_and_sd():
     result = converged()
     title = plot_posterior(result).axes[0].get_title()
-    mean, sd = (float(text) for text in title.split("±"))
+    name, numbers = title.split(": ")
+    assert name == result.problem.names[0]
+    mean, sd = (float(text) for text in numbers.split("±"))
     assert mean == pytest.approx(result.posterior.mean[0], abs=0.01)
     assert sd == pytest.approx(result.posterior.sd[0], abs=0.01)
 
@@ -113,3 +116,23 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"sparing\[plots\]"):
         plot_posterior(converged())
+
+
+def test_a_figure_shows_itself_in_a_notebook():
+    assert plot_posterior(one_dimensional())._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_prior_of_each_parameter_is_drawn_beside_the_marginals():
+    result = converged()
+    assert "prior" not in legend_texts(plot_posterior(result))
+    problem = Problem(
+        result.problem.log_density,
+        result.problem.plausible_lower,
+        result.problem.plausible_upper,
+        names=result.problem.names,
+        prior=[stats.norm(0.0, 3.0), stats.norm(0.0, 2.0)],
+    )
+    figure = plot_posterior(replace(result, problem=problem))
+    assert "prior" in legend_texts(figure)
+    x, density = figure.axes[0].lines[1].get_data()
+    np.testing.assert_allclose(density, stats.norm(0.0, 3.0).pdf(x))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from tests.report.records import (
     converged,
@@ -215,3 +216,36 @@ def test_without_the_packages_the_error_names_the_extra(module, extra, monkeypat
     with pytest.raises(MissingExtraError, match=rf"sparing\[{extra}\]"):
         converged().report(tmp_path / "run.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_posterior_comes_first_with_its_correlations():
+    html = report_page(good(), title="A run")
+    parts = ['id="result"', 'id="title-posterior"', "Correlations", 'id="checks"', 'id="question"']
+    places = [html.index(part) for part in parts]
+    assert places == sorted(places)
+    posterior = good().posterior
+    r = posterior.covariance[0, 1] / np.prod(posterior.sd)
+    assert f'<td class="number">{r:z.2f}</td>' in html
+    assert 'id="warnings"' not in html  # there are none
+    assert "Correlations" not in report_page(one_dimensional(), title="A run")
+
+
+def test_time_is_that_on_the_wall():
+    """Two evaluations side by side, of a minute each, took a minute."""
+    result = good()
+    outcome = replace(result.evaluations[0].outcome, duration=60.0, started=1e9, ended=1e9 + 60.0)
+    evaluations = tuple(replace(entry, outcome=outcome) for entry in result.evaluations[:2])
+    page = Page(report_page(replace(result, evaluations=evaluations), title="A run"))
+    assert "time 60.0 s the function took 2.0 min in all" in page.text
+
+
+def test_observed_data_among_simulated_ones(tmp_path):
+    def simulate(x, generator):
+        return generator.normal(x[0], 1.0, 4)
+
+    path = good().report(tmp_path / "run.html", simulate=simulate, observed=[1.0, 0.5, 2.0, 1.5])
+    assert "The data under the model" in path.read_text(encoding="utf-8")
+    with pytest.raises(sparing.SparingError, match="both simulate and observed"):
+        good().report(tmp_path / "run.html", simulate=simulate)
+    with pytest.raises(ValueError, match=r"observed has shape \(3,\).*\(4,\)"):
+        good().report(tmp_path / "run.html", simulate=simulate, observed=[1.0, 0.5, 2.0])

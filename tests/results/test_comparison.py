@@ -5,7 +5,7 @@ import pytest
 from tests.hand_made import make_result
 
 from sparing.errors import SettingsError
-from sparing.results.comparison import BayesFactor, Strength, compare
+from sparing.results.comparison import BayesFactor, Strength, compare, probability_text
 
 
 def result(log_evidence, error=0.01, **options):
@@ -99,3 +99,20 @@ def test_faults_are_named(results, prior, message):
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(KeyError, match="model 1, model 2"):
         compare([result(0.1), result(0.0)]).bayes_factor("model 1", "model 9")
+
+
+def test_probabilities_near_one_keep_their_digits():
+    assert [probability_text(p) for p in (0.99972345, 0.7, 0.0123456, 1.0, 0.0)] == [
+        "0.999723",
+        "0.700",
+        "0.0123",
+        "1",
+        "0",
+    ]
+
+
+def test_notebooks_show_the_table_and_the_words():
+    html = compare({"a <b>": result(-10.0, 0.3), "c": result(-8.0, 0.4)})._repr_html_()
+    assert html.count("<tr>") == 3
+    assert "a &lt;b&gt;" in html
+    assert "log Bayes factor of c against" in html

@@ -1,11 +1,13 @@
 """What a person reads about a run: numbers, checks, worries, next steps."""
 
 import math
+import signal
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy import stats
 from tests.hand_made import with_outcome
 from tests.report.records import (
     LOG_EVIDENCE,
@@ -21,8 +23,10 @@ from tests.report.records import (
 
 import sparing
 from sparing.problem.evaluations import Proposal, Status
+from sparing.problem.priors import parse_prior
 from sparing.problem.warning_text import WarningTopic
 from sparing.report.meanings import WARNING_MEANINGS
+from sparing.running.interruption import Interruption
 from sparing.store import RunDirectory
 from sparing.summary import Light, Topic, check_run
 from sparing.summary.numbers import duration, estimate, parameter_rows, rounded
@@ -260,10 +264,10 @@ def test_importance_weights(k, light):
 
 
 @pytest.mark.parametrize(
-    ("shift", "light"), [(0.15, Light.GREEN), (0.4, Light.AMBER), (0.8, Light.RED)]
+    ("shift", "light"), [(0.15, Light.GREEN), (0.4, Light.AMBER), (0.8, Light.RED), (13, Light.RED)]
 )
 def test_error_of_the_posterior_in_standard_deviations(shift, light):
-    """The shift is recovered from the divergence of normals that are so far apart."""
+    """The shift is recovered from the divergence of normals that are so far apart, if not huge."""
     centre, identity = np.zeros(2), np.eye(2)
     divergence = gaussianised_symmetric_kl(centre, identity, centre + shift, identity)
     result = converged()
@@ -274,7 +278,7 @@ def test_error_of_the_posterior_in_standard_deviations(shift, light):
         if check.topic is Topic.POSTERIOR
     ]
     assert check.light is light
-    assert f"{shift:g} standard deviations" in check.finding
+    assert (f"{shift:g} standard deviations" in check.finding) is (shift < 1)
 
 
 def test_the_posterior_s_error_is_not_judged_where_it_was_not_estimated():
@@ -316,6 +320,8 @@ def test_a_posterior_outside_the_plausible_box(spread, shift, light):
     (check,) = [check for check in check_run(result) if check.topic is Topic.BOX]
     assert check.light is light
     assert ("location" in check.finding) is (light is not Light.GREEN)
+    low, high = result.posterior.quantile([0.025, 0.975])[:, 0]
+    assert (f"[{low:g}, {high:g}]" in check.finding) is (light is not Light.GREEN)
 
 
 def test_a_posterior_that_leans_on_a_bound():
@@ -329,6 +335,12 @@ def test_a_posterior_that_leans_on_a_bound():
     (check,) = [check for check in check_run(leaning) if check.topic is Topic.BOUNDS]
     assert check.light is Light.AMBER
     assert "rate" in check.finding
+    # A prior that piles up there itself is reason enough.
+    prior = parse_prior(stats.beta(0.3, 1.0), ["rate"])
+    problem.__setstate__({"prior": prior})
+    assert light_of(replace(leaning, problem=problem), Topic.BOUNDS) is Light.GREEN
+    problem.__setstate__({"prior": parse_prior(stats.beta(3.0, 1.0), ["rate"])})
+    assert light_of(replace(leaning, problem=problem), Topic.BOUNDS) is Light.AMBER
 
 
 # ------------------------------------------------------------------ warnings
@@ -468,3 +480,45 @@ def test_short_form():
     number, _, rest = repr(good()).removeprefix("Result(log_evidence=").partition(" ± ")
     assert float(number) == pytest.approx(LOG_EVIDENCE, abs=0.05)
     assert rest.startswith("0.0100, n_evaluations=")
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "text"),
+    [
+        (0.99972, 5e-5, "0.99972"),
+        (1.00002, 5e-5, "1.00002"),
+        (3.2e8, 1e7, "3.2e+08"),
+        (0.0, 1e-9, "0"),
+        (1.5, 0.0, "1.5"),
+        (math.inf, 1.0, "inf"),
+        (12.3456, 0.123, "12.346"),
+    ],
+)
+def test_numbers_show_as_many_digits_as_their_scale_is_worth(value, scale, text):
+    assert rounded(value, scale) == text
+
+
+def test_a_history_is_a_tuple_that_notebooks_show_as_a_table():
+    history = converged().history
+    assert isinstance(history, tuple)
+    html = history._repr_html_()
+    assert html.count("<tr>") == len(history) + 1
+    assert "warm-up" in html
+    assert f"{history[-1].n_evaluations}</td>" in html
+
+
+def test_an_interrupted_run_is_to_be_run_again():
+    result = replace(too_short(), stop_reason=StopReason.INTERRUPTED)
+    assert "run the same command again" in " ".join(result.summary().split())
+
+
+def test_how_a_run_ended_in_one_line():
+    interruption = Interruption()
+    text = interruption.ending(converged(), "runs/mine")
+    assert "\n" not in text
+    assert text.endswith("converged")
+    assert f"after {converged().n_evaluations} evaluations" in text
+    interruption.signal = signal.SIGINT
+    again = "interrupted: run the same command again, and it goes on from 'runs/mine'"
+    assert interruption.ending(converged(), "runs/mine").endswith(again)
+    assert interruption.ending(converged(), None).endswith("interrupted")

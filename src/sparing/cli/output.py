@@ -9,12 +9,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -43,16 +42,6 @@ def answer(options: argparse.Namespace, members: Mapping[str, Any], *parts: str 
             console.print(part, soft_wrap=isinstance(part, str))
     if capture is not None:  # rich fills columns up with blanks, which no file needs
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
-
-
-def same_place(first: TextIO, second: TextIO) -> bool:
-    """Whether both streams end up before the same eyes: a terminal, one log file, one pipe."""
-    if first.isatty() and second.isatty():
-        return True
-    try:
-        return os.path.sameopenfile(first.fileno(), second.fileno())
-    except (OSError, ValueError):  # a stream without a file, as in a notebook
-        return False
 
 
 def write_json(members: Mapping[str, Any]) -> None:

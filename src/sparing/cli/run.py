@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json, count, positive, seed
 from sparing.cli.exit_codes import ExitCode
 from sparing.cli.model_file import load_model
-from sparing.cli.output import answer, only_the_answer, result_members, same_place, several_members
+from sparing.cli.output import answer, only_the_answer, result_members, several_members
 from sparing.cli.stored_runs import open_run
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
@@ -126,11 +125,9 @@ def _infer(
             **own,
         )
     _save(outcome, options.save, store)
-    # The progress display, on standard error, has ended with the summary.
-    shown = not options.quiet and same_place(sys.stdout, sys.stderr)
     several = isinstance(outcome, SeveralRuns)
     members = several_members(outcome) if several else result_members(outcome)
-    answer(options, members, *([] if shown else [outcome.summary()]))
+    answer(options, members, outcome.summary())
     return _code(outcome)
 
 

@@ -18,7 +18,7 @@ from sparing.cli.output import answer, make_table, status_counts
 from sparing.cli.stored_runs import open_run
 from sparing.problem.evaluations import Evaluation
 from sparing.results.result import Result
-from sparing.running.progress.progress import estimate, phase
+from sparing.running.progress.progress import estimate
 from sparing.running.stored_run import (
     latest_iteration,
     pending_proposals,
@@ -27,6 +27,7 @@ from sparing.running.stored_run import (
 )
 from sparing.store.lock import Holder, LockState, lock_state
 from sparing.store.run_group import RunGroup, read_group
+from sparing.summary.history import standing
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
@@ -211,7 +212,7 @@ def _iteration_text(info: IterationInfo | None) -> str:
         return ""
     evidence = estimate(info.log_evidence, info.log_evidence_sd)
     n_evaluations = f"{info.iteration} with {info.n_evaluations} evaluations"
-    return f"{n_evaluations}, {phase(info)}: log evidence {evidence}"
+    return f"{n_evaluations}, {standing(info)}: log evidence {evidence}"
 
 
 def _result_text(result: Result | None) -> str:

@@ -57,8 +57,9 @@ def plot_posterior(result: RunRecord, *, reference: ArrayLike | None = None) -> 
     """Marginals on the diagonal, pairs below it, and the evaluated points as dots.
 
     The shaded regions hold 50, 80 and 95 % of each pair's posterior mass. Evaluated points outside
-    the region where the posterior lives are not shown. ``reference`` (m, D) are samples to compare
-    with, such as those of a long MCMC run: they are drawn in outline.
+    the region where the posterior lives are not shown. A prior that each parameter has of its own
+    is drawn beside the marginals. ``reference`` (m, D) are samples to compare with, such as those
+    of a long MCMC run: they are drawn in outline.
 
     >>> from sparing.plots import plot_posterior
     >>> figure = plot_posterior(result, reference=[[1.1, -0.4], [1.3, -0.6]])
@@ -106,6 +107,8 @@ def _draw_marginal(ax: Axes, content: _Content, index: int) -> None:
     density = posterior.marginal_density(index, x)
     ax.fill_between(x, density, color=REGION_SHADES[0], linewidth=0)
     ax.plot(x, density, color=BLUE, linewidth=1.5)
+    if (prior := style.prior_density(content.record, index, x)) is not None:
+        ax.plot(x, prior, color=GREY, linestyle=":", linewidth=1.2)
     if content.reference is not None:
         outline = sample_density(content.reference[:, index], view)
         ax.plot(style.axis_grid(view), outline, color=BLACK, linestyle="--", linewidth=1.0)
@@ -131,7 +134,8 @@ def _draw_pair(ax: Axes, content: _Content, row: int, column: int) -> None:
     small = content.dimension > MANY_PARAMETERS
     shared: dict[str, Any] = {"alpha": 0.4 if small else 0.8, "rasterized": content.as_pixels}
     dots, crosses = content.points[:, [column, row]].T, content.without_value[:, [column, row]].T
-    ax.scatter(*dots, s=4 if small else 9, color=ORANGE, linewidths=0.0, **shared)
+    # Small enough that many of them along a narrow ridge do not hide it.
+    ax.scatter(*dots, s=2 if small else 4, color=ORANGE, linewidths=0.0, **shared)
     ax.scatter(*crosses, s=14, color=GREY, linewidths=0.8, marker="x", **shared)
     ax.set_xlim(*views[0])
     ax.set_ylim(*views[1])
@@ -146,7 +150,8 @@ def _label(ax: Axes, content: _Content, row: int, column: int) -> None:
     font_size = 9 if small else 10
     if column == row and not small:
         mean, sd = posterior.mean[row], posterior.sd[row]
-        ax.set_title(f"{rounded(mean, sd)} ± {rounded(sd, sd)}", fontsize=9)
+        name = style.escape_dollars(names[row])
+        ax.set_title(f"{name}: {rounded(mean, sd)} ± {rounded(sd, sd)}", fontsize=9)
     if column < row:
         ax.locator_params(axis="y", nbins=3)
     if row == content.dimension - 1:
@@ -174,6 +179,8 @@ def _add_legend(figure: Figure, content: _Content) -> None:
         shades = zip(reversed(REGION_MASSES), reversed(REGION_SHADES), strict=True)
         words = "% of the posterior"
         entries = [Patch(color=shade, label=f"{100 * mass:.0f} {words}") for mass, shade in shades]
+    if style.prior_density(content.record, 0, np.zeros(1)) is not None:
+        entries.append(Line2D([], [], color=GREY, linestyle=":", label="prior"))
     entries.append(dots("|" if alone else ".", ORANGE, "evaluated points"))
     if len(content.without_value) and not alone:
         entries.append(dots("x", GREY, "without a value"))

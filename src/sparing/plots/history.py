@@ -35,8 +35,8 @@ def plot_evidence(result: RunRecord) -> Figure:
     """Log evidence and its lower bound (ELBO) against the number of evaluations.
 
     Bands are two standard deviations either way; the diamond is what the run returned. In the
-    grey part the run was still searching for the posterior: estimates there mean little, and the
-    vertical axis follows those behind it.
+    grey part the run was still searching for the posterior: estimates there mean little. The
+    vertical axis shows what the later half of the others settle on.
 
     >>> from sparing.plots import plot_evidence
     >>> figure = plot_evidence(result)
@@ -184,9 +184,12 @@ def _warm_up(history: History) -> NDArray[np.bool_]:
 
 
 def _limit_to(ax: Axes, bands: Sequence[Array], warm_up: NDArray[np.bool_]) -> None:
-    """Choose the vertical axis from the iterations after the warm-up, or the later half."""
-    late = np.arange(len(warm_up)) >= len(warm_up) // 2
-    chosen = np.stack(bands)[:, late if np.all(warm_up) else ~warm_up]
+    """Choose the vertical axis from the later half of the iterations after the warm-up, or of all.
+
+    What they settle on is what matters, and is seen best without the way there.
+    """
+    shown = np.flatnonzero(np.ones_like(warm_up) if np.all(warm_up) else ~warm_up)
+    chosen = np.stack(bands)[:, shown[len(shown) // 2 :]]
     finite = chosen[np.isfinite(chosen)]
     if finite.size == 0:
         return

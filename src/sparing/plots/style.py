@@ -5,13 +5,16 @@ D   number of parameters
 
 from __future__ import annotations
 
+import io
 import math
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparing.errors import MissingExtraError
 from sparing.numerics.arrays import Array
+from sparing.problem.priors import IndependentPrior
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.run_record import RunRecord
 
@@ -45,7 +48,22 @@ def new_figure(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as problem:
         raise MissingExtraError("matplotlib", "plots") from problem
-    return Figure(figsize=(width, height), layout="constrained")
+    return _shown(Figure)(figsize=(width, height), layout="constrained")
+
+
+@cache
+def _shown(base: type[Figure]) -> type[Figure]:
+    """Figures that a notebook shows as the last line of a cell, whatever its backend."""
+
+    class ShownFigure(base):
+        """A figure that draws itself where it is the value of a cell."""
+
+        def _repr_png_(self) -> bytes:
+            picture = io.BytesIO()
+            self.savefig(picture, format="png", dpi=100)
+            return picture.getvalue()
+
+    return ShownFigure
 
 
 def panel_grid(n_panels: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
@@ -105,6 +123,18 @@ def points_without_value(record: RunRecord) -> Array:
 def _points(rows: list[Array], record: RunRecord) -> Array:
     points = np.array(rows, dtype=np.float64).reshape(-1, len(record.problem.names))
     return record.posterior.unwrapped(points)
+
+
+def prior_density(record: RunRecord, index: int, x: Array) -> Array | None:
+    """The prior of one parameter at values x (m,); None where it has none of its own."""
+    prior, problem = record.problem.prior, record.problem
+    if not isinstance(prior, IndependentPrior):
+        return None
+    period = record.posterior.transform.periods[index]
+    if np.isfinite(period):
+        x = problem.lower[index] + np.mod(x - problem.lower[index], period)
+    with np.errstate(all="ignore"):
+        return np.asarray(prior.distributions[index].pdf(x), dtype=np.float64)
 
 
 def axis_grid(view: View, n: int = GRID) -> Array:

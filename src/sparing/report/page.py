@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparing.errors import MissingExtraError
+from sparing.numerics.arrays import Array
 from sparing.problem.warning_text import topic_of
 from sparing.report.meanings import MEANINGS, WARNING_MEANINGS
-from sparing.report.pictures import draw_pictures
+from sparing.report.pictures import draw_pictures, draw_posterior
 from sparing.report.questions import density_name, joint_prior, questions
 from sparing.report.reproduction import reproduction
 from sparing.store.files import write_durably
@@ -48,9 +49,16 @@ class LiveStatus:
 
 
 def write_report(
-    record: RunRecord, path: str | PathLike[str], *, title: str, reference: ArrayLike | None = None
+    record: RunRecord,
+    path: str | PathLike[str],
+    *,
+    title: str,
+    reference: ArrayLike | None = None,
+    data: tuple[Array, Array] | None = None,
 ) -> Path:
     """Write the page to a file, complete or not at all, and return where it is.
+
+    ``data`` are those simulated at draws from the posterior, (n, ...), and those observed.
 
     >>> from sparing.report import write_report
     >>> path = write_report(result, "run.html", title="Slope and offset")
@@ -58,7 +66,7 @@ def write_report(
     True
     """
     destination = Path(path)
-    page = report_page(record, title=title, reference=reference)
+    page = report_page(record, title=title, reference=reference, data=data)
     write_durably(destination, page.encode("utf-8"))
     return destination
 
@@ -68,6 +76,7 @@ def report_page(
     *,
     title: str,
     reference: ArrayLike | None = None,
+    data: tuple[Array, Array] | None = None,
     live: LiveStatus | None = None,
 ) -> str:
     """The whole page as text.
@@ -89,6 +98,7 @@ def report_page(
         joint_prior=joint_prior(record.problem),
         log_density=density_name(record.problem),
         rows=parameter_rows(record),
+        correlations=_correlations(record),
         estimate=estimate,
         duration=duration,
         counted=counted,
@@ -97,7 +107,9 @@ def report_page(
         failures=Counter(entry.message for entry in record.failed).most_common(MOST_FAILURES),
         phases=seconds.most_common(),
         period=_period(record),
-        pictures=draw_pictures(record, reference),
+        wall_seconds=_wall_seconds(record),
+        portrait=draw_posterior(record, reference),
+        pictures=draw_pictures(record, data),
         reproduction=reproduction(record),
     )
 
@@ -144,9 +156,28 @@ def _template(name: str) -> Template:
 
 def _period(record: RunRecord) -> tuple[str, str] | None:
     """When the first evaluation began and the last ended, in local time, if they were timed."""
+    moments = _moments(record)
+    return (_minute(min(moments)), _minute(max(moments))) if moments else None
+
+
+def _wall_seconds(record: RunRecord) -> float | None:
+    """From the beginning of the first evaluation to the end of the last, if they were timed."""
+    moments = _moments(record)
+    return max(moments) - min(moments) if moments else None
+
+
+def _moments(record: RunRecord) -> list[float]:
     moments = (m for entry in record.evaluations for m in (entry.started, entry.ended))
-    finite = [moment for moment in moments if np.isfinite(moment)]
-    return (_minute(min(finite)), _minute(max(finite))) if finite else None
+    return [moment for moment in moments if np.isfinite(moment)]
+
+
+def _correlations(record: RunRecord) -> list[tuple[str, list[str]]]:
+    """Each parameter but the first with its correlations to those before it."""
+    posterior = record.posterior
+    with np.errstate(all="ignore"):  # moments beyond what a float can hold
+        correlations = posterior.covariance / np.outer(posterior.sd, posterior.sd)
+    rows = zip(posterior.names[1:], correlations[1:], strict=True)
+    return [(name, [f"{r:z.2f}" for r in row[: i + 1]]) for i, (name, row) in enumerate(rows)]
 
 
 def _minute(moment: float | None = None) -> str:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from sparing.plots import plot_evidence, plot_posterior, plot_reliability, plot_slices
+from sparing.numerics.arrays import Array
+from sparing.plots import (
+    plot_evidence,
+    plot_posterior,
+    plot_predictive,
+    plot_reliability,
+    plot_slices,
+)
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -35,17 +42,29 @@ class Picture:
     largest_width: int
 
 
-def draw_pictures(record: RunRecord, reference: ArrayLike | None) -> list[Picture]:
-    """Every picture of the report, in reading order."""
+def draw_posterior(record: RunRecord, reference: ArrayLike | None) -> Picture:
+    """The picture that comes first."""
     outline = " Black lines are the reference samples." if reference is not None else ""
-    pictures = [
-        _picture(
-            "posterior",
-            "Posterior",
-            "Each parameter by itself and each pair, with the points at which the function was "
-            "evaluated. Shades hold 50, 80 and 95 % of the posterior." + outline,
-            plot_posterior(record, reference=reference),
-        ),
+    return _picture(
+        "posterior",
+        "Posterior",
+        "Each parameter by itself and each pair, with the points at which the function was "
+        "evaluated. Shades hold 50, 80 and 95 % of the posterior." + outline,
+        plot_posterior(record, reference=reference),
+    )
+
+
+def draw_pictures(record: RunRecord, data: tuple[Array, Array] | None) -> list[Picture]:
+    """Every other picture of the report, in reading order."""
+    pictures = []
+    if data is not None:
+        caption = (
+            "Data simulated at draws from the posterior, and those that were observed. Where most "
+            "of these lie outside the bands the model does not describe them."
+        )
+        title = "The data under the model"
+        pictures.append(_picture("predictive", title, caption, plot_predictive(*data)))
+    pictures += [
         _picture(
             "evidence",
             "Log evidence against evaluations",

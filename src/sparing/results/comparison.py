@@ -21,6 +21,7 @@ import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 from scipy.special import expit, log_softmax
@@ -28,8 +29,11 @@ from scipy.special import expit, log_softmax
 from sparing.errors import SettingsError
 from sparing.numerics.arrays import Array
 from sparing.results.result import Result
+from sparing.summary.render import html_table
 
 INTERVAL_SDS = 1.959963984540054  # half the width of a central 95 % interval of a normal
+HEADER = ("model", "log evidence", "probability", "95 % interval")
+LARGEST_PRECISION = 15  # decimals of a probability that a float tells from one
 # A log Bayes factor closer to zero than this many of its sds does not tell the models apart.
 TELLING_SDS = 2.0
 
@@ -154,15 +158,38 @@ class Comparison:
         return tuple(texts)
 
     def __str__(self) -> str:
-        width = max([5, *(len(model.name) for model in self.models)])
-        lines = [f"{'model':<{width}}  {'log evidence':>20}  {'probability':>11}  95 % interval"]
-        for model in self.models:
-            evidence = f"{model.log_evidence:z.3f} ± {model.sd:.3f}"
-            probability = f"{model.probability:>11.4g}  [{model.low:.3g}, {model.high:.3g}]"
-            lines.append(f"{model.name:<{width}}  {evidence:>20}  {probability}")
+        name = max([5, *(len(model.name) for model in self.models)])
+        lines = [f"{a:<{name}}  {b:>20}  {c:>11}  {d}" for a, b, c, d in (HEADER, *self._rows())]
         lines += [str(factor) for factor in self.factors]
         lines += [f"caution: {text}" for text in self.cautions]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same as notebooks show it."""
+        rows = [tuple(map(escape, row)) for row in self._rows()]
+        texts = [str(factor) for factor in self.factors]
+        texts += [f"caution: {text}" for text in self.cautions]
+        paragraphs = "".join(f"<p>{escape(text)}</p>" for text in texts)
+        return f"<div>{html_table(rows, HEADER, numbers=True)}{paragraphs}</div>"
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (
+                model.name,
+                f"{model.log_evidence:z.3f} ± {model.sd:.3f}",
+                probability_text(model.probability),
+                f"[{probability_text(model.low)}, {probability_text(model.high)}]",
+            )
+            for model in self.models
+        ]
+
+
+def probability_text(probability: float) -> str:
+    """Three digits of it, or of what is missing to one."""
+    if not 0.5 < probability < 1.0:
+        return f"{probability:.3g}"
+    decimals = 2 - math.floor(math.log10(1.0 - probability))
+    return f"{probability:.{min(decimals, LARGEST_PRECISION)}f}"
 
 
 def compare(

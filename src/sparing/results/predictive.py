@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from sparing.errors import SettingsError
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
-from sparing.results.result import Result
+from sparing.vbmc.run_record import RunRecord
 
 Simulator = Callable[[Array, np.random.Generator], Any]
 
 
 def posterior_predictive(
-    result: Result, simulate: Simulator, n: int = 100, seed: int = 0
+    result: RunRecord, simulate: Simulator, n: int = 100, seed: int = 0
 ) -> NDArray[Any]:
     """Data simulated at n draws from the posterior: (n, ...), whatever ``simulate`` returns.
 

@@ -8,10 +8,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from sparing.errors import SettingsError
 from sparing.results.files.result_writer import save_result
+from sparing.results.predictive import Simulator, posterior_predictive
 from sparing.summary import html_summary, text_summary
+from sparing.summary.history import History
 from sparing.vbmc.run_record import RunRecord
 
 
@@ -28,6 +32,9 @@ class Result(RunRecord):
     >>> result.converged, len(result.failed)
     (True, 0)
     """
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "history", History(self.history))
 
     def summary(self) -> str:
         """A readable account: estimates, how it stopped, what to worry about, what to do next.
@@ -56,18 +63,29 @@ class Result(RunRecord):
         *,
         title: str = "Inference report",
         reference: ArrayLike | None = None,
+        simulate: Simulator | None = None,
+        observed: ArrayLike | None = None,
     ) -> Path:
         """Write one HTML file that needs nothing else: numbers, checks, pictures, settings.
 
         ``reference`` (m, D) are samples to compare with, such as those of a long MCMC run; the
-        posterior's picture shows them in outline. Needs ``sparing[report]``.
+        posterior's picture shows them in outline. With ``simulate``, as in
+        `sparing.posterior_predictive`, and the ``observed`` data, one more picture shows these
+        among data simulated at draws from the posterior. Needs ``sparing[report]``.
 
         >>> result.report("run.html", title="Decay").name
         'run.html'
+        >>> def simulate(x, generator):
+        ...     return generator.normal(x[0], 1.0, 5)
+        >>> path = result.report("run.html", simulate=simulate, observed=[1.4, 0.2, 2.1, 0.9, 1.1])
         """
         from sparing.report import write_report
 
-        return write_report(self, path, title=title, reference=reference)
+        if (simulate is None) != (observed is None):
+            raise SettingsError(["give both simulate and observed, or neither"])
+        simulated = None if simulate is None else posterior_predictive(self, simulate)
+        data = None if simulated is None else (simulated, np.asarray(observed, dtype=np.float64))
+        return write_report(self, path, title=title, reference=reference, data=data)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything but the log density to one file; ``sparing.load`` reads it back.

@@ -138,6 +138,5 @@ def infer(
             loop.drive([driven])
         loop.interruption.end([run], store)
         result = run.result()
-        if progress:  # a summary takes as long as an iteration
-            display.finish(result.summary())
+        display.finish(loop.interruption.ending(result, store))
     return result

@@ -11,10 +11,21 @@ from pathlib import Path
 from types import FrameType
 from typing import TypeVar
 
+from sparing.results.result import Result
+from sparing.results.several_runs import SeveralRuns
 from sparing.running.inference import Inference
+from sparing.summary.numbers import estimate
+from sparing.summary.story import stop_text
 from sparing.vbmc.stopping import StopReason
 
 Item = TypeVar("Item")
+
+
+def how_to_go_on(store: object) -> str:
+    """What to do after an interruption, to be added to what is said of it."""
+    if not isinstance(store, (str, Path)):
+        return ""
+    return f": run the same command again, and it goes on from {str(store)!r}"
 
 
 class _InterruptedWaitError(BaseException):
@@ -59,12 +70,9 @@ class Interruption:
         """
         if self.signal is None:
             return
-        where = ""
-        if isinstance(store, (str, Path)):
-            where = f"; the same call with store={str(store)!r} goes on"
         # The pooled run, the last one, was told the evaluations of the others.
         proposed = [e for run in runs for e in run.evaluations if e.identifier is not None]
-        message = f"interrupted after {len(proposed)} evaluations{where}"
+        message = f"interrupted after {len(proposed)} evaluations{how_to_go_on(store)}"
         if self.signal == signal.SIGTERM:
             sys.stderr.write(f"sparing: {message}\n")
             raise SystemExit(128 + signal.SIGTERM)
@@ -72,6 +80,16 @@ class Interruption:
             run.stop(StopReason.INTERRUPTED)
         if not any(run.history for run in runs):
             raise KeyboardInterrupt(message)
+
+    def ending(self, outcome: Result | SeveralRuns, store: object) -> str:
+        """How the runs ended, in one line."""
+        several = isinstance(outcome, SeveralRuns)
+        result = outcome.result if several else outcome
+        ended = outcome.verdict if several else stop_text(outcome)
+        if self.signal is not None:
+            ended = f"interrupted{how_to_go_on(store)}"
+        evidence = estimate(result.log_evidence, result.log_evidence_sd)
+        return f"log evidence {evidence} after {outcome.n_evaluations} evaluations: {ended}"
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.signal is not None:

@@ -98,8 +98,7 @@ def infer_several(
             None if pooled is None else pooled.result(),
             seed,
         )
-        if progress:
-            display.finish(together.summary())
+        display.finish(interruption.ending(together, store))
     return together
 
 

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparing.problem.priors import IndependentPrior
+from sparing.problem.problem import Problem
+from sparing.problem.user_values import format_interval
 from sparing.summary.numbers import counted, listed
 from sparing.summary.shape import features
 from sparing.vbmc.exploration import LOOKING, LookElsewhere
@@ -35,6 +38,7 @@ LARGEST_EXACT_NOISE, LARGEST_FAIR_NOISE = 0.05, 2.0
 LARGEST_GOOD_K = 0.5
 # A mean that is off by half its sd is no longer within what a plot hides.
 LARGEST_FAIR_SHIFT = 0.5
+LARGEST_KNOWN_SHIFT = 1.0  # beyond, it may be anything: a surrogate has gone wrong far away
 LARGEST_FAIR_FAILED_FRACTION = 0.1
 # The 95 % interval may reach as far beyond the plausible box as the box's own half-width.
 LARGEST_GOOD_REACH = 1.0
@@ -44,6 +48,7 @@ FULL_TURNS = (2.0 * math.pi, math.pi, 360.0, 180.0)  # of angles and of directio
 
 COMPACT = "one compact mode, without a curved ridge, a funnel, heavy tails or an edge"
 LET_IT_GO_ON = "let the run go on"
+RUN_AGAIN = "run the same command again: with store= it goes on where it stopped"
 MORE_EVALUATIONS = (
     "allow more evaluations (max_evaluations); with store= the same call goes on where it stopped"
 )
@@ -143,7 +148,9 @@ def _convergence(record: RunRecord) -> Answer:
     finding = f"{record.stop_reason}; the reliability index is {index:.2g}, and below 1 when stable"
     if record.stop_reason is StopReason.UNFINISHED:
         return Light.AMBER, finding, LET_IT_GO_ON
-    return Light.AMBER if index < 1.0 else Light.RED, finding, MORE_EVALUATIONS
+    interrupted = record.stop_reason is StopReason.INTERRUPTED
+    advice = RUN_AGAIN if interrupted else MORE_EVALUATIONS
+    return Light.AMBER if index < 1.0 else Light.RED, finding, advice
 
 
 def _search(record: RunRecord) -> Answer:
@@ -194,6 +201,8 @@ def _posterior(record: RunRecord) -> Answer | None:
     # Normals whose means differ by delta sds in each parameter have a gsKL of D delta^2 / 2.
     shift = math.sqrt(2.0 * divergence / dimension)
     finding = f"its expected error is that of means which are {shift:.2g} standard deviations off"
+    if shift > LARGEST_KNOWN_SHIFT:
+        finding = "the surrogate is not sure of it at all"
     if divergence <= accuracy.limit(dimension):
         return Light.GREEN, finding
     return Light.AMBER if shift <= LARGEST_FAIR_SHIFT else Light.RED, finding, _go_on(record)
@@ -261,16 +270,17 @@ def _failures(record: RunRecord) -> Answer:
 
 def _box(record: RunRecord) -> Answer:
     posterior = record.posterior
+    interval = posterior.quantile([0.025, 0.975])
     # s_i is a rising function of x_i alone, so quantiles of the one are those of the other.
-    s = posterior.transform.standardised(posterior.quantile([0.025, 0.975]))
-    reach = np.max(np.abs(s), axis=0)
+    reach = np.max(np.abs(posterior.transform.standardised(interval)), axis=0)
     worst = int(np.argmax(reach))
     light = _graded(reach[worst], LARGEST_GOOD_REACH, FAR_OUTSIDE)
     if light is Light.GREEN:
         return light, "the posterior lies in it, or close to it"
+    low, high = record.problem.plausible_lower[worst], record.problem.plausible_upper[worst]
     finding = (
-        f"the 95 % interval of {posterior.names[worst]} reaches {reach[worst]:.2g} widths of the "
-        "box from its centre"
+        f"the 95 % interval of {posterior.names[worst]}, {format_interval(*interval[:, worst])}, "
+        f"reaches far beyond its box {format_interval(low, high)}"
     )
     return light, finding, "move the plausible box to where the posterior is, and run again"
 
@@ -282,8 +292,12 @@ def _bounds(record: RunRecord) -> Answer | None:
     near = LEANING_FRACTION * (problem.plausible_upper - problem.plausible_lower)
     low, high = record.posterior.quantile([LEANING_MASS, 1.0 - LEANING_MASS])
     at_lower, at_upper = low <= problem.lower + near, high >= problem.upper - near
-    ends = np.array([name not in problem.periodic for name in problem.names])  # a circle has none
-    leaning = (at_lower | at_upper) & ends
+    for i, name in enumerate(problem.names):
+        prior_at_lower, prior_at_upper = _prior_mass_near(problem, i, near[i])
+        circle = name in problem.periodic
+        at_lower[i] &= prior_at_lower < LEANING_MASS and not circle
+        at_upper[i] &= prior_at_upper < LEANING_MASS and not circle
+    leaning = at_lower | at_upper
     if not np.any(leaning):
         return Light.GREEN, "no: little of the posterior is at a bound"
     names = [name for name, leans in zip(problem.names, leaning, strict=True) if leans]
@@ -291,6 +305,15 @@ def _bounds(record: RunRecord) -> Answer | None:
     if angles := [name for name in names if _may_be_an_angle(record, name)]:
         advice += f". Is {listed(angles)} an angle? Then Problem(..., periodic={angles})"
     return Light.AMBER, f"the posterior leans on a bound of {', '.join(names)}", advice
+
+
+def _prior_mass_near(problem: Problem, index: int, near: float) -> tuple[float, float]:
+    """Of one parameter's prior the mass near its lower and its upper bound; 0 where not known."""
+    if not isinstance(problem.prior, IndependentPrior):
+        return 0.0, 0.0
+    distribution = problem.prior.distributions[index]
+    lower, upper = problem.lower[index] + near, problem.upper[index] - near
+    return float(distribution.cdf(lower)), 1.0 - float(distribution.cdf(upper))
 
 
 def _may_be_an_angle(record: RunRecord, name: str) -> bool:

@@ -10,6 +10,7 @@ from sparing.vbmc.run_record import RunRecord
 INTERVAL = (0.025, 0.975)
 # Beyond these scales a number with a fixed point is hard to read.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-4, 1e6
+MOST_DIGITS = 17  # of a float
 
 
 def parameter_rows(record: RunRecord) -> list[tuple[str, ...]]:
@@ -26,9 +27,13 @@ def parameter_rows(record: RunRecord) -> list[tuple[str, ...]]:
 
 def rounded(value: float, scale: float) -> str:
     """The value to the decimal that shows ``scale`` with three digits."""
-    if not math.isfinite(value) or not SMALLEST_SCALE <= scale < LARGEST_SCALE:
+    if not math.isfinite(value) or not 0.0 < scale < math.inf:
         return f"{value:.5g}"
-    return f"{value:z.{max(0, 2 - math.floor(math.log10(scale)))}f}"
+    exponent = math.floor(math.log10(scale))
+    if SMALLEST_SCALE <= scale < LARGEST_SCALE:
+        return f"{value:z.{max(0, 2 - exponent)}f}"
+    size = math.floor(math.log10(abs(value))) if value else exponent
+    return f"{value:.{min(max(3, 3 + size - exponent), MOST_DIGITS)}g}"
 
 
 def estimate(value: float, sd: float) -> str:

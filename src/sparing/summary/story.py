@@ -18,8 +18,8 @@ STILL_UNSURE = (
     "there may be one, start near it (x0), or let several runs agree (runs=3)"
 )
 ITS_SOURCES = (
-    "see whether the runs it was told of agree (sparing.diagnose, or sparing diagnose on their "
-    "directory): it is no better than they are where all of them missed something"
+    "compare the runs whose evaluations it was given (sparing.diagnose, or sparing diagnose on "
+    "their directory): what all of them missed is missing here too"
 )
 
 

@@ -9,10 +9,21 @@ from rich.console import Console
 
 import sparing
 from sparing.kernels import compilation
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.problem.problem import Problem
 from sparing.running.progress import display as progress
 from sparing.running.progress import progress as run_progress
 from sparing.running.progress.display import Display, LiveDisplay, PlainDisplay, make_display
 from sparing.running.progress.progress import Progress
+from sparing.variational.mixture import GaussianMixture
+from sparing.variational.posterior import Posterior
+
+TRANSFORM = ParameterTransform.from_problem(
+    Problem(lambda x: 0.0, [-2.0, -2.0], [2.0, 2.0], names=["rate", "shift"])
+)
+POSTERIOR = Posterior(
+    GaussianMixture([1.0], [[0.25, -0.125]], [1.0], [0.025, 0.05]), TRANSFORM, ("rate", "shift")
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,7 @@ class FakeIteration:
     timings: dict[str, float] = field(default_factory=lambda: {"surrogate": 0.5, "search": 1.5})
     log_evidence: float = -2.25
     log_evidence_sd: float = 0.125
+    posterior: Posterior = POSTERIOR
 
 
 class FakeTerminal(io.StringIO):
@@ -71,7 +83,7 @@ def run_through(display):
         display.iteration(FakeIteration(iteration=1, n_evaluations=20, warm_up=True))
         display.iteration(FakeIteration())
         display.evaluation(26, 2)
-        display.finish("log evidence -2.25 +- 0.12\nconverged")
+        display.finish("log evidence -2.25 +- 0.12: converged")
 
 
 def test_plain_lines_carry_the_figures():
@@ -86,10 +98,10 @@ def test_plain_lines_carry_the_figures():
     assert "warm-up" in lines[2]
     assert "log evidence -2.250 ± 0.125, ELBO -2.500 ± 0.250, K = 7" in lines[3]
     assert "reliability 1.750, not yet stable" in lines[3]
-    assert lines[4:6] == ["sparing: log evidence -2.25 +- 0.12", "sparing: converged"]
+    assert lines[4] == "sparing: log evidence -2.25 +- 0.12: converged"
     # Timings of both iterations added up, the longest phase first.
     time_text = "time in the target 1.8 s, in the library 4.0 s (search 3.0, surrogate 1.0)"
-    assert lines[6].endswith(time_text)
+    assert lines[5].endswith(time_text)
 
 
 def test_plain_evaluations_speak_only_after_a_silence(monkeypatch):
@@ -170,6 +182,10 @@ def test_a_terminal_gets_a_panel(monkeypatch):
     for text in ("2 parameters", "-2.250 ± 0.125", "converged", "time in the target", "1.8 s"):
         assert text in shown
     assert "24 points, 8 hyperparameter samples" in shown
+    assert "rate" in shown
+    assert "0.998 ± 0.100" in shown  # one of 1 ± 0.1, at a glance
+    many = Progress(12, 200, parameters=tuple((f"x{i}", "1 ± 2") for i in range(12)))
+    assert many.parameter_rows()[-1] == ("", "and 4 others")
 
 
 def test_a_dumb_terminal_gets_plain_lines(monkeypatch):

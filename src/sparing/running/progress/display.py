@@ -25,7 +25,14 @@ from rich.table import Table
 from rich.text import Text
 
 from sparing.kernels.compilation import NOTICE
-from sparing.running.progress.progress import Progress, clock, estimate, number, phase
+from sparing.running.progress.progress import (
+    Progress,
+    clock,
+    estimate,
+    number,
+    standing_parameters,
+)
+from sparing.summary.history import standing
 from sparing.summary.numbers import counted
 
 if TYPE_CHECKING:
@@ -71,8 +78,8 @@ class Display:
         self._progress.iteration(info)
         self._refresh()
 
-    def finish(self, result_summary: str) -> None:
-        """The run has ended with this result."""
+    def finish(self, ending: str) -> None:
+        """The run has ended like this, in one line."""
 
     def close(self) -> None:
         """Give the terminal back; harmless when called again."""
@@ -137,14 +144,13 @@ class PlainDisplay(Display):
             f"iteration {info.iteration}: {self._progress.evaluations_text()}, "
             f"log evidence {estimate(info.log_evidence, info.log_evidence_sd)}, "
             f"ELBO {estimate(info.elbo, info.elbo_sd)}, K = {info.n_components}, "
-            f"reliability {number(info.reliability)}, {phase(info)}, "
+            f"reliability {number(info.reliability)}, {standing(info)}, "
             f"{self._progress.clock_text()}"
         )
 
-    def finish(self, result_summary: str) -> None:
-        """The result, and where the time of a single run went."""
-        for line in result_summary.splitlines():
-            self._write(line)
+    def finish(self, ending: str) -> None:
+        """How it ended, and where the time of a single run went."""
+        self._write(ending)
         if self._progress.n_runs == 1:
             target, library = self._progress.target_seconds, self._progress.library_text()
             self._write(f"time in the target {target:.1f} s, in the library {library}")
@@ -189,11 +195,16 @@ class LiveDisplay(Display):
         self._live.start()
         self._refresh()
 
-    def finish(self, result_summary: str) -> None:
-        """Leave the last panel standing, with the result under it."""
+    def iteration(self, info: IterationInfo) -> None:
+        """Show its figures, and the parameters as they stand."""
+        self._progress.parameters = tuple(standing_parameters(info.posterior))
+        super().iteration(info)
+
+    def finish(self, ending: str) -> None:
+        """Leave the last panel standing, with how it ended under it."""
         self._refresh()  # a notebook's panel is not redrawn when it stops
         self.close()
-        self._console.print(self._text(result_summary))
+        self._console.print(self._text(ending))
 
     def close(self) -> None:
         """Stop redrawing and show the cursor again."""
@@ -214,7 +225,7 @@ class LiveDisplay(Display):
     def _figures(self, info: IterationInfo) -> Table:
         samples = counted(info.n_hyperparameter_samples, "hyperparameter sample")
         rows = (
-            ("iteration", f"{info.iteration}, {phase(info)}"),
+            ("iteration", f"{info.iteration}, {standing(info)}"),
             ("log evidence", estimate(info.log_evidence, info.log_evidence_sd)),
             ("ELBO", estimate(info.elbo, info.elbo_sd)),
             ("reliability index", f"{number(info.reliability)} (below 1 when stable)"),
@@ -223,6 +234,7 @@ class LiveDisplay(Display):
             ("time in the library", self._progress.library_text()),
             ("time in the target", f"{self._progress.target_seconds:.1f} s"),
             ("time left", self._progress.time_left_text() or "not known yet"),
+            *self._progress.parameter_rows(),
         )
         table = Table.grid(padding=(0, 2))
         for name, value in rows:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sparing.summary.numbers import counted
+import numpy as np
+
+from sparing.summary.history import standing
+from sparing.summary.numbers import counted, rounded
+from sparing.variational.normal_mixture import even_sample
+from sparing.variational.posterior import Posterior
 from sparing.vbmc.state import IterationInfo
 
 PHASES_SHOWN = 3
+PARAMETERS_SHOWN = 8
+DRAWS_FOR_A_GLANCE = 256
 # The first evaluations and the first fit are no measure of the pace.
 FEWEST_FOR_A_PACE = 5
 
@@ -27,6 +35,7 @@ class Progress:
     n_running: int = 0
     n_resumed: int | None = None  # evaluations that an earlier process had made
     last: IterationInfo | None = None
+    parameters: tuple[tuple[str, str], ...] = ()  # names, and means with their sds, as they stand
     seconds_by_phase: Counter[str] = field(default_factory=Counter)
     target_seconds: float = 0.0
     started: float = field(default_factory=time.monotonic)
@@ -70,7 +79,13 @@ class Progress:
         if self.last is None:
             return "initial design" if self.n_evaluations or self.n_running else "waits"
         evidence = estimate(self.last.log_evidence, self.last.log_evidence_sd)
-        return f"log evidence {evidence}, {phase(self.last)}"
+        return f"log evidence {evidence}, {standing(self.last)}"
+
+    def parameter_rows(self) -> list[tuple[str, str]]:
+        """The first parameters as they stand."""
+        more = self.dimension - PARAMETERS_SHOWN
+        rest = [("", f"and {counted(more, 'other')}")] if more > 0 and self.parameters else []
+        return [*self.parameters[:PARAMETERS_SHOWN], *rest]
 
     def evaluations_text(self) -> str:
         """'35/200 evaluations', with those that failed or are running when there are any."""
@@ -94,11 +109,15 @@ class Progress:
         return f"{self.seconds_by_phase.total():.1f} s" + (f" ({named})" if named else "")
 
 
-def phase(info: IterationInfo) -> str:
-    """Where the run is, in one word or two."""
-    if info.warm_up:
-        return "warm-up"
-    return "stable" if info.stable else "not yet stable"
+def standing_parameters(posterior: Posterior) -> Iterator[tuple[str, str]]:
+    """Names, and means with their sds to about a twentieth of these: few draws, quickly made."""
+    transform = posterior.transform
+    draws = transform.to_user(even_sample(posterior.mixture, DRAWS_FOR_A_GLANCE))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = transform.mean(draws)
+        sds = transform.unwrapped(draws, mean).std(axis=0)
+    for name, value, sd in zip(posterior.names, mean.tolist(), sds.tolist(), strict=True):
+        yield name, f"{rounded(value, sd)} ± {rounded(sd, sd)}"
 
 
 def number(value: float) -> str:
