@@ -162,6 +162,7 @@ class Posterior:
 
         They may lie beyond a bound, and what belongs together is not torn apart at one.
 
+        >>> draws = result.posterior.sample(10, seed=1)
         >>> bool(np.all(result.posterior.unwrapped(draws) == draws))  # none is periodic
         True
         """
