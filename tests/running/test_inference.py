@@ -235,23 +235,42 @@ def test_history_carries_what_the_contract_promises():
     assert entry.value == problem.log_joint(entry.x)
 
 
+BAD_ARGUMENTS = {
+    "problem": [None, 3],
+    "max_evaluations": [1, 20.5, True, "a", np.nan, np.inf, -np.inf, 1j],
+    "tolerance": [0.0, -1.0, np.nan, np.inf, "a", True, None, [0.1], 10**400],
+    "settings": ["paper", 3],
+    "seed": [-1, 1.5, True, "a"],
+    "batch_size": [0, -1, 2.5, np.nan, np.inf, "a", True],
+    "workers": [0, -1, 2.5, np.nan, np.inf, "a", True],
+    "time_limit": [0.0, -1.0, np.nan, np.inf, "a", True],
+    "failures": ["skip", 3],
+    "store": ["", " ", "a\0b", b"run", 3, True],
+    "tag": [3, None],
+    "progress": ["no", None, 2],
+    "callback": [3],
+    "runs": [0, -1, 2.5, "a", True],
+}
+
+
 @pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"max_evaluations": 1}, "max_evaluations"),
-        ({"max_evaluations": 20.5}, "max_evaluations"),
-        ({"tolerance": 0.0}, "tolerance"),
-        ({"tolerance": float("nan")}, "tolerance"),
-        ({"settings": "paper"}, "settings"),
-        ({"seed": -1}, "seed"),
-    ],
+    ("name", "value"), [(name, value) for name, bad in BAD_ARGUMENTS.items() for value in bad]
 )
-def test_bad_arguments_are_refused_before_the_first_evaluation(options, text):
+def test_bad_arguments_are_refused_before_anything_is_made(name, value, tmp_path, monkeypatch):
     def never(x):
         raise AssertionError("evaluated")
 
-    with pytest.raises(ValueError, match=text):
-        run(sparing.Problem(never, [-1], [1]), **options)
+    monkeypatch.chdir(tmp_path)
+    options = {"problem": sparing.Problem(never, [-1], [1]), "progress": False, name: value}
+    with pytest.raises(sparing.SettingsError, match=rf"1 fault:\n  - {name} must be "):
+        sparing.infer(**options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, np.nan, "a"])
+def test_ask_takes_whole_numbers_only(n):
+    with pytest.raises(ValueError, match="whole number"):
+        sparing.Inference(gaussian_problem()[0], seed=1).ask(n)
 
 
 def test_starting_points_are_evaluated_first():

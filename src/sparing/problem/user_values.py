@@ -6,8 +6,9 @@ log values    what a log density or log prior returned, noise included
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import TypeGuard
 
 import numpy as np
@@ -21,6 +22,14 @@ LONGEST_TEXT = 60  # characters of a value quoted in a message
 def is_real(value: object) -> TypeGuard[float]:
     """Whether a scalar is a real number; True and False are not."""
     return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
+
+
+def is_whole(value: object, least: int = 0) -> TypeGuard[int]:
+    """Whether a scalar is a whole number that is not less; 20.0 is one."""
+    if not is_real(value):
+        return False
+    whole = isinstance(value, Integral) or (math.isfinite(value) and value == int(value))
+    return whole and value >= least
 
 
 def numeric_array(value: object, missing: float | None = None) -> Array:

@@ -13,13 +13,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import SettingsError, TargetError
+from sparing.errors import TargetError
 from sparing.executors.target_call import classify
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
 from sparing.problem.problem import Problem
+from sparing.problem.user_values import is_whole, short_text
 from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
+from sparing.running.arguments import check_arguments
 from sparing.running.stored_run import open_store, settings_to_go_on_with, snapshot_state
 from sparing.store import MemoryStore, Store
 from sparing.vbmc.engine import Engine
@@ -60,10 +62,20 @@ class Inference:
         tag: str = "",
         settings: Settings | None = None,
     ) -> None:
+        check_arguments(
+            problem=problem,
+            settings=settings,
+            seed=seed,
+            max_evaluations=max_evaluations,
+            tolerance=tolerance,
+            store=store,
+            tag=tag,
+        )
         base = settings_to_go_on_with(store) if settings is None else settings
-        _check_arguments(problem, max_evaluations, tolerance, base)
         self.problem = problem
-        self.settings = replace(base, stopping=replace(base.stopping, tolerance_sd=tolerance))
+        self.settings = replace(
+            base, stopping=replace(base.stopping, tolerance_sd=float(tolerance))
+        )
         budget = base.budget(problem.dimension) if max_evaluations is None else max_evaluations
         starting_points = problem.starting_points(x0)
         self.store = open_store(store, problem, self.settings, starting_points, seed, tag)
@@ -130,12 +142,12 @@ class Inference:
         >>> len(run.pending)
         3
         """
-        if n < 1:
-            raise ValueError(f"ask(n) needs n >= 1, got {n}")
+        if not is_whole(n, 1):
+            raise ValueError(f"ask(n) needs a whole number n >= 1, got {short_text(n)}")
         engine = self._engine
         room = engine.max_evaluations - len(engine.log) - len(engine.pending)
         proposals: list[Proposal] = []
-        for _ in range(0 if self.finished else min(n, room)):
+        for _ in range(0 if self.finished else min(int(n), room)):
             proposals.append(engine.propose())
             self._take(proposals[-1])
         return proposals
@@ -313,24 +325,3 @@ class Inference:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _check_arguments(
-    problem: Problem, max_evaluations: int | None, tolerance: float, settings: Settings
-) -> None:
-    """Refuse what cannot be meant, before the first evaluation; every fault at once."""
-    faults: list[str] = []
-    if not isinstance(problem, Problem):
-        faults.append(f"problem must be a sparing.Problem, got {type(problem).__name__}")
-    if not isinstance(settings, Settings):
-        faults.append(f"settings must be a sparing.Settings, got {type(settings).__name__}")
-    if max_evaluations is not None and (
-        isinstance(max_evaluations, bool)
-        or int(max_evaluations) != max_evaluations
-        or max_evaluations < 2
-    ):
-        faults.append(f"max_evaluations must be a whole number >= 2, got {max_evaluations!r}")
-    if not (np.isfinite(tolerance) and tolerance > 0):
-        faults.append(f"tolerance must be a positive number, got {tolerance!r}")
-    if faults:
-        raise SettingsError(faults)
