@@ -126,6 +126,8 @@ def evaluate_remotely(
     except SystemExit as error:
         message = f"the target called sys.exit({error.code!r})"
         outcome = unfinished(FailureKind.EXCEPTION, message, started, worker_name())
+    except BaseException as error:  # a KeyboardInterrupt is the target's own: SIGINT is ignored
+        outcome = unfinished(FailureKind.EXCEPTION, _error_message(error), started, worker_name())
     record = outcome_to_record(outcome)
     if spool_dir is not None:
         from sparing.store import write_spooled_outcome
