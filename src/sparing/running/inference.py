@@ -13,12 +13,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import TargetError
+from sparing.errors import StoreError, TargetError
 from sparing.executors.target_call import classify
 from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluation_codec import checked_outcome
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
 from sparing.problem.problem import Problem
-from sparing.problem.user_values import is_whole, short_text
+from sparing.problem.user_values import (
+    NOISE_WORDS,
+    is_whole,
+    noise_value,
+    one_number,
+    short_text,
+)
 from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
 from sparing.running.arguments import check_arguments
@@ -183,13 +190,16 @@ class Inference:
         elif value is None:
             raise ValueError("tell() needs the value of the log joint, or error=")
         else:
-            if not 0.0 <= noise_sd < math.inf:
-                raise ValueError(f"noise_sd must be finite and not negative, got {noise_sd!r}")
-            status, message = classify(float(value))
-            values = {Status.OK: float(value), Status.OUT_OF_SUPPORT: -math.inf}
+            given, noise = one_number(value), noise_value(noise_sd)
+            if given is None:
+                raise ValueError(f"the log joint must be one real number, got {short_text(value)}")
+            if noise is None:
+                raise ValueError(f"noise_sd must be {NOISE_WORDS}, got {short_text(noise_sd)}")
+            status, message = classify(given)
+            values = {Status.OK: given, Status.OUT_OF_SUPPORT: -math.inf}
             number = values.get(status, math.nan)
-            noise_sd = float(noise_sd) if status is Status.OK else 0.0
-            outcome = Outcome(number, status, duration, message, noise_sd=noise_sd)
+            noise = noise if status is Status.OK else 0.0
+            outcome = Outcome(number, status, duration, message, noise_sd=noise)
         return self.tell_outcome(point, outcome)
 
     def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
@@ -217,6 +227,7 @@ class Inference:
         (9, [1])
         """
         identifier, x = self._identify(point)
+        outcome = checked_outcome(outcome)
         iterations = self._take(Evaluation(len(self._engine.log), identifier, x, outcome))
         if iterations and not self.finished and not isinstance(self.store, MemoryStore):
             # It saves recomputation on resuming; the journal alone would do.
@@ -226,18 +237,25 @@ class Inference:
 
     def _take(self, event: Event) -> tuple[IterationInfo, ...]:
         """Journal first, then use; the iterations that the event completed."""
+        self.problem.read_points(event.x)  # a rule may propose what is no point
         self.store.append(event)
         return self._engine.apply(event)
 
     def _identify(self, point: Proposal | ArrayLike) -> tuple[int | None, np.ndarray]:
         if isinstance(point, Proposal):
-            if point.identifier not in self._engine.pending:
+            pending = self._engine.pending.get(point.identifier)
+            if pending is None:
                 raise ValueError(
                     f"proposal {point.identifier} is not pending: it was told before, or belongs "
                     "to another run"
                 )
-            return point.identifier, point.x
-        points = self.problem.starting_points(point)
+            if not np.array_equal(point.x, pending.x):
+                raise ValueError(
+                    f"proposal {point.identifier} of this run is of another point: the one told "
+                    "belongs to another run"
+                )
+            return point.identifier, pending.x
+        points = self.problem.read_points(point)  # as told: its value is of that very point
         if len(points) != 1:
             raise ValueError(f"tell() takes one point at a time, got {len(points)}")
         return None, points[0]
@@ -304,8 +322,20 @@ class Inference:
         if restored is not None:
             self._engine.restore(*restored)
             n_done = len(restored[0])
-        for event in self.store.events()[n_done:]:
-            self._engine.apply(event)
+        for number, event in enumerate(self.store.events()[n_done:], start=n_done + 1):
+            try:
+                self.problem.read_points(event.x)
+                self._engine.apply(event)
+            except (TargetError, StoreError):
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise StoreError(
+                    f"event {number} of the stored run, {event}, cannot be used ({reason}). The "
+                    "evaluations before it are good: read them (sparing.store.RunDirectory.open("
+                    "path, read_only=True).events()) and tell them to a run in another directory "
+                    "(Inference.tell_outcome)"
+                ) from error
 
     def close(self) -> None:
         """Release the store; the run can be resumed from it.
