@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,6 +128,16 @@ def test_a_finished_run_goes_on_with_a_larger_budget(tmp_path):
     run(store, max_evaluations=12)
     result = run(store, max_evaluations=20)
     assert result.n_evaluations == 20
+
+
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_a_smaller_budget_does_not_change_a_finished_run(tmp_path, snapshots):
+    finished = run(tmp_path, max_evaluations=24)
+    if not snapshots:
+        shutil.rmtree(tmp_path / "snapshots")
+    again = run(tmp_path, max_evaluations=10)
+    assert_identical(again, finished)
+    assert (again.stop_reason, len(again.history)) == (finished.stop_reason, len(finished.history))
 
 
 def test_another_problem_is_refused_and_named(tmp_path):

@@ -73,7 +73,7 @@ def infer(
 
     x0               a point, or several, to start from; none: the plausible box is sampled
     seed             same seed, same result; None draws one (``result.seed`` has it)
-    max_evaluations  the budget; default 50 (D + 2)
+    max_evaluations  the budget; default 50 (D + 2); a stored run keeps what it has beyond it
     batch_size       points in flight at a time; default: one for every worker
     executor         any concurrent.futures.Executor, a Dask client; None: in this process
     workers          without an executor: evaluate in that many processes on this machine

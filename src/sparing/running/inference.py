@@ -83,12 +83,11 @@ class Inference:
         self.settings = replace(
             base, stopping=replace(base.stopping, tolerance_sd=float(tolerance))
         )
-        budget = base.budget(problem.dimension) if max_evaluations is None else max_evaluations
         starting_points = problem.starting_points(x0)
         self.store = open_store(store, problem, self.settings, starting_points, seed, tag)
-        streams = RandomStreams(self.store.seed)
-        self._engine = Engine(problem, self.settings, streams, starting_points, int(budget))
         try:
+            streams, budget = RandomStreams(self.store.seed), self._budget(max_evaluations)
+            self._engine = Engine(problem, self.settings, streams, starting_points, budget)
             self._replay()
         except BaseException:
             self.close()
@@ -315,6 +314,12 @@ class Inference:
         )
 
     # ------------------------------------------------------------------ durability
+
+    def _budget(self, max_evaluations: int | None) -> int:
+        """The budget, at least what is stored: with less, a run that has ended would change."""
+        asked = max_evaluations or self.settings.budget(self.problem.dimension)
+        n_stored = sum(isinstance(event, Evaluation) for event in self.store.events())
+        return max(int(asked), n_stored)
 
     def _replay(self) -> None:
         """Feed the store's events to the engine, from the newest snapshot on where there is one."""
