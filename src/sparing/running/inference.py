@@ -170,10 +170,10 @@ class Inference:
         """Report the log joint density at a proposal, or the ``error`` that prevented one.
 
         ``point`` is a proposal of ``ask``, in any order and at any time, or a point (D,) that you
-        evaluated on your own. The value is the log joint (log likelihood plus log prior when the
-        problem has a prior): what ``problem.log_joint(x)`` returns. ``noise_sd`` is the standard
-        deviation of its noise, for a value that is an estimate. May refit the model, which takes a
-        while.
+        evaluated on your own, recorded as it is, on a hard bound too. The value is the log joint
+        (log likelihood plus log prior when the problem has a prior): what ``problem.log_joint(x)``
+        returns. ``noise_sd`` is the standard deviation of its noise, for a value that is an
+        estimate. May refit the model, which takes a while.
 
         >>> run = sparing.Inference(problem, seed=1)
         >>> first, second = run.ask(2)
