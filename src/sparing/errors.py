@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sparing.readable_text import readable
+
 
 class SparingError(Exception):
     """Base of every error raised by sparing.
@@ -17,6 +19,9 @@ class SparingError(Exception):
     ...     print(error)
     no-such-file cannot be loaded: there is no such file
     """
+
+    def __str__(self) -> str:
+        return readable(super().__str__())  # it may quote what a target or a file says
 
 
 class FaultListError(SparingError, ValueError):

@@ -1,6 +1,8 @@
 """Runs that lose nothing: killed anywhere and resumed, they end as if nothing had happened."""
 
+import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,10 @@ from scipy import stats
 from tests.light import LIGHT
 
 import sparing
-from sparing.errors import SparingError
+from sparing.errors import SparingError, StoreError
+from sparing.executors import InvalidRecordError, Outcome
+from sparing.problem.evaluations import Status
+from sparing.store import MemoryStore
 
 TARGET = stats.multivariate_normal([0.5, -0.3], [[1.0, 0.8], [0.8, 1.0]])
 BUDGET = 27  # five iterations, the last with two points
@@ -125,6 +130,16 @@ def test_a_finished_run_goes_on_with_a_larger_budget(tmp_path):
     assert result.n_evaluations == 20
 
 
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_a_smaller_budget_does_not_change_a_finished_run(tmp_path, snapshots):
+    finished = run(tmp_path, max_evaluations=24)
+    if not snapshots:
+        shutil.rmtree(tmp_path / "snapshots")
+    again = run(tmp_path, max_evaluations=10)
+    assert_identical(again, finished)
+    assert (again.stop_reason, len(again.history)) == (finished.stop_reason, len(finished.history))
+
+
 def test_another_problem_is_refused_and_named(tmp_path):
     store = tmp_path / "run"
     run(store, max_evaluations=12)
@@ -172,6 +187,33 @@ def test_points_evaluated_elsewhere_survive_a_resume(tmp_path):
         np.testing.assert_array_equal(second.evaluations[0].x, own)
         assert second.evaluations[1].message == "the cluster was down"
         assert second.seed == 1
+
+
+POISON = {
+    "noise": Outcome(-1.0, Status.OK, 0.1, noise_sd=1e200),
+    "value": Outcome(1e300, Status.OK, 0.1),
+    "a value where there is none": Outcome(-1.0, Status.FAILED, 0.1),
+    "duration": Outcome(-1.0, Status.OK, "long"),
+    "message": Outcome(math.nan, Status.FAILED, 0.1, message=None),
+}
+
+
+@pytest.mark.parametrize("outcome", POISON.values(), ids=POISON)
+def test_what_could_not_be_read_back_is_not_recorded(tmp_path, outcome):
+    with begun(tmp_path) as driven:
+        (proposal,) = driven.ask()
+        with pytest.raises(InvalidRecordError):
+            driven.tell_outcome(proposal, outcome)
+    with begun(tmp_path) as driven:
+        assert (driven.n_evaluations, len(driven.pending)) == (0, 1)
+
+
+def test_an_event_of_a_store_that_cannot_be_used_is_named(tmp_path):
+    """Of an earlier release, say: nothing is refused without a word on what to do."""
+    store = MemoryStore(1)
+    store.append(sparing.Proposal(0, np.array([1e300, 0.0])))
+    with pytest.raises(StoreError, match=r"(?s)event 1 of the stored run.*1e\+300.*tell"):
+        sparing.Inference(make_problem(), store=store)
 
 
 def test_a_disk_that_is_full_stops_the_run_and_nothing_is_lost(

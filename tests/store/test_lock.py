@@ -261,6 +261,15 @@ def test_the_text_fits_whatever_the_command(monkeypatch):
     assert decode_owner(this_process().encoded()) is not None
 
 
+@pytest.mark.parametrize("now", [-1e12, 1e300])
+def test_a_clock_that_is_far_off_loses_no_lock(tmp_path, monkeypatch, now):
+    monkeypatch.setattr(time, "time", lambda: now)
+    with opened(tmp_path) as store:
+        store.append(proposal())
+        with pytest.raises(StoreLockedError, match="this process itself"):
+            opened(tmp_path)
+
+
 def test_processes_are_told_apart():
     mine = this_process()
     assert is_running(mine)

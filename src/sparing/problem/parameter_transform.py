@@ -163,7 +163,8 @@ class ParameterTransform:
         v = np.empty_like(points)
         for i, g in enumerate(self.coordinates):
             v[:, i] = g.to_unbounded(points[:, i].copy())
-        return (v - self.centre) / self.width
+        with np.errstate(over="ignore"):
+            return np.clip((v - self.centre) / self.width, -LARGEST, LARGEST)
 
     def standardised_map(self) -> tuple[Array, Array]:
         """(M, b) of s = M u + b; M is the identity and b zero without whitening."""

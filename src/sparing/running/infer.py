@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from numpy.typing import ArrayLike
 
-from sparing.errors import SettingsError
 from sparing.executors.failures import FailurePolicy
 from sparing.executors.pool import EvaluationPool
 from sparing.kernels.compilation import compile_with_notice
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
+from sparing.running.arguments import check_arguments
 from sparing.running.inference import Inference
 from sparing.running.loop import Callback, DrivenRun, RunLoop
 from sparing.running.progress.display import make_display
@@ -74,7 +73,7 @@ def infer(
 
     x0               a point, or several, to start from; none: the plausible box is sampled
     seed             same seed, same result; None draws one (``result.seed`` has it)
-    max_evaluations  the budget; default 50 (D + 2)
+    max_evaluations  the budget; default 50 (D + 2); a stored run keeps what it has beyond it
     batch_size       points in flight at a time; default: one for every worker
     executor         any concurrent.futures.Executor, a Dask client; None: in this process
     workers          without an executor: evaluate in that many processes on this machine
@@ -109,8 +108,22 @@ def infer(
     >>> result.posterior.sample(1000, seed=1).shape
     (1000, 2)
     """
-    if runs is not None and (not isinstance(runs, Integral) or isinstance(runs, bool) or runs < 1):
-        raise SettingsError([f"runs must be a whole number >= 1, got {runs!r}"])
+    check_arguments(
+        problem=problem,
+        seed=seed,
+        max_evaluations=max_evaluations,
+        batch_size=batch_size,
+        workers=workers,
+        time_limit=time_limit,
+        failures=failures,
+        tolerance=tolerance,
+        store=store,
+        tag=tag,
+        settings=settings,
+        progress=progress,
+        callback=callback,
+        runs=runs,
+    )
     new_run = partial(
         Inference,
         problem,
