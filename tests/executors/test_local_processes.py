@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import CancelledError, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +258,78 @@ def test_an_interpreter_that_ends_leaves_no_process(tmp_path):
     )
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=PATIENCE)
     until(lambda: not alive(pid_in(tmp_path)))
+
+
+ORPHANS = """
+import os, pathlib, signal, subprocess, sys, threading, time
+from sparing.executors import LocalProcesses, guard
+
+def work(kind):
+    if kind == "starts a simulator":
+        process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+        pathlib.Path(sys.argv[1], f"simulator-{process.pid}").touch()
+    if kind == "does not listen":
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+    pathlib.Path(sys.argv[1], f"worker-{os.getpid()}").touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    start_method, helper = sys.argv[2:]
+    executor = LocalProcesses(2, start_method=start_method)
+    for kind in ("starts a simulator", "does not listen"):
+        submit = lambda: executor.submit(work, kind)
+        if helper == "guard":  # the death signal goes by the main thread
+            thread = threading.Thread(target=submit)
+            thread.start()
+            thread.join()
+        else:
+            submit()
+            os.kill(guard.guard._process.pid, signal.SIGKILL)
+    print(guard.guard._process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "start_method"),
+    [(signal.SIGHUP, "fork"), (signal.SIGQUIT, "fork"), (signal.SIGKILL, "spawn")],
+)
+def test_workers_and_what_they_started_end_with_their_parent(tmp_path, number, start_method):
+    with orphans_of(tmp_path, number, start_method, "guard") as (simulator, *workers):
+        for pid in (simulator, *workers):
+            until(lambda pid=pid: not alive(pid))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the death signal is Linux's")
+def test_workers_end_with_their_parent_where_the_guard_was_killed(tmp_path):
+    with orphans_of(tmp_path, signal.SIGKILL, "fork", "death signal") as (_, *workers):
+        for pid in workers:
+            until(lambda pid=pid: not alive(pid))
+
+
+@contextmanager
+def orphans_of(folder, number, start_method, helper):
+    """What one of two workers started, and the workers, of a process that was killed."""
+    script, pids = folder / "orphans.py", folder / "pids"
+    script.write_text(ORPHANS)
+    pids.mkdir()
+    command = [sys.executable, str(script), str(pids), start_method, helper]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        try:
+            watcher = int(parent.stdout.readline())
+            until(lambda: len(list(pids.iterdir())) == 3)
+            assert alive(watcher) == (helper == "guard")
+        finally:
+            parent.send_signal(number)
+    orphans = [int(path.name.split("-")[1]) for path in sorted(pids.iterdir())]
+    try:
+        until(lambda: not alive(watcher))
+        yield orphans
+    finally:
+        for pid in orphans:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True])

@@ -6,6 +6,7 @@ pickled, and ends. Whatever it does instead (is killed, exits, sends nothing) th
 
 from __future__ import annotations
 
+import multiprocessing
 import multiprocessing.process
 import os
 import pickle
@@ -21,6 +22,7 @@ from multiprocessing.context import BaseContext
 from typing import Any
 
 from sparing.executors.failures import WorkerDiedError, describe_exit
+from sparing.executors.guard import ask_for_death_signal, guard
 
 READY = b"ready"
 
@@ -84,6 +86,8 @@ class Child:
 
     def release(self) -> None:
         """Give back what the operating system holds for a child that has ended."""
+        if self.process.pid is not None:
+            guard.forget(self.process.pid)
         self.connection.close()
         self.process.join()
         self.process.close()
@@ -93,14 +97,17 @@ def start_child(context: BaseContext, call: Callable[[], Any]) -> Child:
     """Start a process that makes the call; raises what pickling raises where that is needed."""
     receiver, sender = context.Pipe(duplex=False)
     # Not a daemon: those may not have children of their own, and targets run simulators.
+    by_main_thread = threading.current_thread() is threading.main_thread()
     process = context.Process(  # type: ignore[attr-defined]
-        target=_child_main, args=(sender, call), daemon=False
+        target=_child_main, args=(sender, call, by_main_thread), daemon=False
     )
     try:
         with warnings.catch_warnings():
             # From Python 3.12 on, about the threads that fork leaves behind (see LocalProcesses).
             warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)
             process.start()
+            assert process.pid is not None
+            guard.watch(process.pid)
     except BaseException:
         receiver.close()
         if process.pid is not None:  # interrupted just after the start
@@ -111,9 +118,14 @@ def start_child(context: BaseContext, call: Callable[[], Any]) -> Child:
     return Child(process, receiver)
 
 
-def _child_main(sender: Connection, call: Callable[[], Any]) -> None:
+def _child_main(sender: Connection, call: Callable[[], Any], by_main_thread: bool) -> None:
     """Make the call and send what it gave."""
     _detach()
+    if by_main_thread:
+        ask_for_death_signal()
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():  # before the guard or the kernel was told
+        return
     with suppress(BrokenPipeError):
         sender.send_bytes(READY)
     trace = ""

@@ -3,7 +3,7 @@
 A worker of a process pool cannot be stopped without breaking the pool. Here each call has its
 own process: a time limit, a cancelled future or a crash concern that call alone, and nothing a
 call leaves behind (memory, global state, a poisoned library) reaches the next. It costs a few
-milliseconds per call, nothing beside an expensive target.
+milliseconds per call, nothing beside an expensive target. No process outlives this one (`guard`).
 
 How the process is made (``start_method``):
 
