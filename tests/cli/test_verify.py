@@ -163,6 +163,9 @@ def test_points_in_flight_and_the_spool(verified, directory):
     assert code == ExitCode.OK
     assert checks["spool"][1][0] == "note"
     assert "that point is evaluated again" in checks["spool"][1][1]
+    write_spooled_outcome(str(directory / "spool"), 14, outcome | {"value": 1e300})
+    code, checks = verified()
+    assert "14.json cannot be used: 1e+300 is not a credible" in checks["spool"][1][1]
 
 
 def test_a_damaged_snapshot_is_a_note(verified, directory):

@@ -161,6 +161,32 @@ def test_results_left_in_the_spool_are_taken_up(tmp_path):
     assert {tuple(proposals[0].x), tuple(proposals[2].x)} <= set(evaluated)
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"value": 1e300}, "not a credible log density"),
+        ({"value": "nan"}, "is finite, not nan"),
+        ({"status": "splendid"}, "splendid"),
+        ({"tries": 2}, "unknown in an outcome: tries"),
+        ({"noise_sd": 1e200}, "no standard deviation of noise"),
+        ({"noise_sd": "nan"}, "no standard deviation of noise"),
+    ],
+)
+def test_a_spooled_result_that_says_nonsense_is_named_and_evaluated_again(tmp_path, change, reason):
+    from sparing.executors import Outcome, outcome_to_record
+    from sparing.store import write_spooled_outcome
+
+    store = tmp_path / "run"
+    with begun(store) as run_:
+        (proposal,) = run_.ask()
+    record = outcome_to_record(Outcome(-1.0, sparing.Status.OK, 0.1)) | change
+    write_spooled_outcome(str(store / "spool"), 0, record)
+    with pytest.warns(sparing.SparingWarning, match=rf"spool/0\.json .*{reason}"):
+        result = run(store, max_evaluations=10)
+    assert result.evaluations[0].value == log_density(proposal.x)
+    assert not list((store / "spool").iterdir())
+
+
 def test_points_evaluated_elsewhere_survive_a_resume(tmp_path):
     store = tmp_path / "run"
     own = np.array([0.4, -0.2])

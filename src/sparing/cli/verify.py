@@ -18,6 +18,8 @@ from sparing.cli.model_file import load_model
 from sparing.cli.output import answer, make_table, only_the_answer, status_counts
 from sparing.cli.stored_runs import open_run, require_run_directory
 from sparing.errors import LoadError, StoreCorruptError
+from sparing.executors.target_call import usable_outcome
+from sparing.problem.evaluation_codec import InvalidRecordError
 from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.problem import Problem
 from sparing.results.files.result_reader import load
@@ -184,12 +186,19 @@ def _answer_fault(result: Evaluation, proposal: Proposal | None, answered_before
 
 def _inspect_spool(directory: Path, events: Sequence[Event]) -> Iterator[Remark]:
     spool = Spool(directory / SPOOL, read_only=True)
-    waiting = {identifier for identifier, _ in spool.harvest()}
+    waiting, faults = set(), []
+    for identifier, record in spool.harvest():
+        waiting.add(identifier)
+        try:
+            usable_outcome(record)
+        except InvalidRecordError as error:
+            faults.append(f"{spool.directory}/{identifier}.json cannot be used: {error}")
+            waiting.remove(identifier)
     useful = waiting & {proposal.identifier for proposal in pending_proposals(events)}
     text = f"{len(useful)} results that workers left, to be taken up when the run goes on"
     leftovers = f"; {len(waiting - useful)} already recorded" if waiting - useful else ""
     yield Remark(SPOOL, Finding.OK, text + leftovers)
-    for warning in spool.warnings:
+    for warning in (*spool.warnings, *faults):
         yield Remark(SPOOL, Finding.NOTE, f"{warning}; that point is evaluated again")
 
 

@@ -17,7 +17,7 @@ from sparing.executors.failures import (
 )
 from sparing.executors.local_processes import LocalProcesses
 from sparing.executors.pool import EvaluationPool
-from sparing.executors.target_call import classify, evaluate, evaluate_remotely
+from sparing.executors.target_call import classify, evaluate, evaluate_remotely, usable_outcome
 from sparing.problem.evaluation_codec import (
     InvalidRecordError,
     outcome_to_record,
@@ -50,4 +50,5 @@ __all__ = [
     "outcome_to_record",
     "record_to_outcome",
     "retry",
+    "usable_outcome",
 ]

@@ -21,7 +21,11 @@ from typing import Any
 
 from sparing.errors import InvalidValueError, SparingError, SparingWarning
 from sparing.numerics.arrays import Array
-from sparing.problem.evaluation_codec import outcome_to_record
+from sparing.problem.evaluation_codec import (
+    InvalidRecordError,
+    outcome_to_record,
+    record_to_outcome,
+)
 from sparing.problem.evaluations import FailureKind, Outcome, Status
 from sparing.problem.problem import Problem
 
@@ -96,6 +100,26 @@ def classify(value: float) -> tuple[Status, str]:
     if value < -LARGEST_CREDIBLE:
         return Status.OUT_OF_SUPPORT, f"the log density {value:g} is taken as -inf"
     return Status.OK, ""
+
+
+def usable_outcome(record: object) -> Outcome:
+    """The outcome a worker's record describes; InvalidRecordError unless `evaluate` gives such.
+
+    >>> from sparing.executors import evaluate, outcome_to_record, usable_outcome
+    >>> record = outcome_to_record(evaluate(problem, np.array([1.2, -0.3])))
+    >>> usable_outcome(record).value
+    -0.5
+    >>> usable_outcome(record | {"value": 1e300})
+    Traceback (most recent call last):
+    sparing.problem.evaluation_codec.InvalidRecordError: 1e+300 is not a credible log density
+    """
+    outcome = record_to_outcome(record)
+    status, reason = classify(outcome.value)
+    if outcome.status is Status.OK and status is not Status.OK:
+        raise InvalidRecordError(reason)
+    if not 0.0 <= outcome.noise_sd <= LARGEST_CREDIBLE:
+        raise InvalidRecordError(f"{outcome.noise_sd:g} is no standard deviation of noise")
+    return outcome
 
 
 def evaluate_remotely(

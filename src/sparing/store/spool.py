@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,22 @@ def write_spooled_outcome(spool_dir: str, identifier: int, record: Mapping[str, 
     """
     content = encode({"identifier": int(identifier), "record": to_json_types(record)})
     files.write_durably(Path(spool_dir) / f"{int(identifier)}.json", content + b"\n")
+
+
+def read_spooled_outcome(spool_dir: str, identifier: int) -> dict[str, Any] | None:
+    """The result of a proposal that lies in the spool; None when there is none to be used.
+
+    >>> from pathlib import Path
+    >>> from sparing.store import read_spooled_outcome, write_spooled_outcome
+    >>> Path("spool").mkdir()
+    >>> write_spooled_outcome("spool", 7, {"value": -1.5})
+    >>> read_spooled_outcome("spool", 7), read_spooled_outcome("spool", 8)
+    ({'value': -1.5}, None)
+    """
+    with suppress(MalformedError, StoreError):
+        content = files.read_regular_file(Path(spool_dir) / f"{int(identifier)}.json")
+        return None if content is None else _record(content, identifier)
+    return None
 
 
 class Spool:
