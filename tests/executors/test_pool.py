@@ -190,7 +190,7 @@ def test_what_reached_the_spool_is_not_evaluated_again_when_a_pool_breaks(tmp_pa
 
 
 def noted(x):
-    with open(os.environ["NOTES"], "a") as file:
+    with Path(os.environ["NOTES"]).open("a") as file:
         file.write(f"{x[0]} ")
     return square(x)
 

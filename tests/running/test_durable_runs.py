@@ -1,6 +1,8 @@
 """Runs that lose nothing: killed anywhere and resumed, they end as if nothing had happened."""
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -185,6 +187,49 @@ def test_a_spooled_result_that_says_nonsense_is_named_and_evaluated_again(tmp_pa
         result = run(store, max_evaluations=10)
     assert result.evaluations[0].value == log_density(proposal.x)
     assert not list((store / "spool").iterdir())
+
+
+def remove(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def replace_by_a_file(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.unlink(missing_ok=True)
+    folder.touch()
+
+
+def test_a_run_goes_on_when_its_snapshots_are_removed(tmp_path, uninterrupted):
+    store = tmp_path / "run"
+    result = run(store, callback=lambda info: remove(store / "snapshots"))
+    assert_identical(result, uninterrupted)
+    assert_identical(run(store), uninterrupted)
+
+
+def test_a_run_goes_on_without_snapshots_that_cannot_be_written(tmp_path, uninterrupted):
+    store = tmp_path / "run"
+    with pytest.warns(sparing.SparingWarning, match="go on without a snapshot.*snapshots"):
+        result = run(store, callback=lambda info: replace_by_a_file(store / "snapshots"))
+    assert_identical(result, uninterrupted)
+
+
+def test_a_disk_that_is_full_at_a_snapshot_does_not_end_the_run(
+    tmp_path, uninterrupted, monkeypatch
+):
+    from sparing.store import files
+
+    write_durably = files.write_durably
+
+    def full(path, content):
+        if path.suffix == ".npz":
+            with files.explained_errors(path, "write"):
+                raise OSError(errno.ENOSPC, "No space left on device")
+        write_durably(path, content)
+
+    monkeypatch.setattr(files, "write_durably", full)
+    with pytest.warns(sparing.SparingWarning, match="No space left on device"):
+        result = run(tmp_path / "run")
+    assert_identical(result, uninterrupted)
 
 
 def test_points_evaluated_elsewhere_survive_a_resume(tmp_path):

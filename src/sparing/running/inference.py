@@ -7,13 +7,14 @@ already is replayed first, so that a run goes on where it stopped.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import SettingsError, TargetError
+from sparing.errors import SettingsError, SparingWarning, TargetError
 from sparing.executors.target_call import classify
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
@@ -207,10 +208,17 @@ class Inference:
         identifier, x = self._identify(point)
         iterations = self._take(Evaluation(len(self._engine.log), identifier, x, outcome))
         if iterations and not self.finished and not isinstance(self.store, MemoryStore):
-            # It saves recomputation on resuming; the journal alone would do.
-            arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
-            self.store.write_snapshot(len(self.store.events()), arrays, metadata)
+            self._write_snapshot()
         return self._engine.log[-1], iterations
+
+    def _write_snapshot(self) -> None:
+        """It saves recomputation on resuming; the journal alone would do."""
+        arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
+        try:
+            self.store.write_snapshot(len(self.store.events()), arrays, metadata)
+        except Exception as error:  # whatever a store of the user's own raises
+            text = f"the run has to go on without a snapshot: {error}"
+            warnings.warn(text, SparingWarning, stacklevel=2)
 
     def _take(self, event: Event) -> tuple[IterationInfo, ...]:
         """Journal first, then use; the iterations that the event completed."""
