@@ -416,3 +416,46 @@ class TestExecution:
         policy = sparing.FailurePolicy(exception=sparing.retry(2))
         result = run(problem=make_problem(flaky), failures=policy, max_evaluations=12)
         assert all(entry.status is sparing.Status.OK for entry in result.evaluations)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_a_signal_does_not_wait_for_a_process_pool_of_the_users(tmp_path, number, code):
+    script = tmp_path / "pool.py"
+    script.write_text(
+        textwrap.dedent("""
+            import os, pathlib, signal, sys, time
+            from concurrent.futures import ProcessPoolExecutor
+            import sparing
+
+            def log_density(x):
+                handler = signal.getsignal(signal.SIGTERM)
+                pathlib.Path(sys.argv[1], str(os.getpid())).write_text(f"{handler!r}")
+                time.sleep(600.0)
+
+            if __name__ == "__main__":
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                problem = sparing.Problem(log_density, [-2, -2], [2, 2])
+                with ProcessPoolExecutor(2) as executor:
+                    try:
+                        sparing.infer(problem, executor=executor, progress=False)
+                    except KeyboardInterrupt:
+                        pass
+        """)
+    )
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    command = [sys.executable, str(script), str(pids)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 60.0
+            while len(list(pids.iterdir())) < 2 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.send_signal(number)
+            _, complaints = process.communicate(timeout=60.0)
+        finally:
+            for pid in [process.pid, *(int(path.name) for path in pids.iterdir())]:
+                if process.returncode is None:
+                    os.kill(pid, signal.SIGKILL)
+    assert process.returncode == code
+    assert "its workers were ended" in complaints
+    assert {path.read_text() for path in pids.iterdir()} == {repr(signal.SIG_DFL)}

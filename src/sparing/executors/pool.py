@@ -154,20 +154,33 @@ class EvaluationPool:
         finished, self._finished = self._finished, []
         return finished
 
-    def close(self, cancel: bool = True) -> None:
+    def close(self, cancel: bool = True, *, interrupted: bool = False) -> None:
         """Give up what is in flight (those points stay without an outcome) or let it end.
 
-        A user's executor is not shut down.
+        A user's executor is not shut down. But when somebody has interrupted the run, a process
+        pool of the user's would wait for its calls before this process can end: they are ended.
         """
         if cancel:
             for future in self._running:
                 future.cancel()
+        if interrupted:
+            self._end_calls()
         for backend in (*self._broken, self._backend):
             if backend is not None:
                 backend.close(cancel)
         self._waiting.clear()
         self._suspects.clear()
         self._running.clear()
+
+    def _end_calls(self) -> None:
+        """End calls in executors of the user's that cannot be cancelled."""
+        backends = {
+            task.backend: None for future, task in self._running.items() if not future.done()
+        }
+        for backend in backends:
+            if not backend.owned and backend.end_calls():
+                text = f"evaluations were running in {backend.name}: its workers were ended"
+                warnings.warn(text, SparingWarning, stacklevel=2)
 
     def __enter__(self) -> EvaluationPool:
         return self

@@ -116,8 +116,9 @@ class RunLoop:
         self._pool = self.open_pool()
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._pool.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self._pool.close(interrupted=interrupted or self.interruption.signal is not None)
 
     def drive(self, runs: Sequence[DrivenRun]) -> None:
         """Take up what earlier processes left, then ask, wait and tell."""
