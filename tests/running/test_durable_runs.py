@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -416,6 +417,46 @@ class TestExecution:
         policy = sparing.FailurePolicy(exception=sparing.retry(2))
         result = run(problem=make_problem(flaky), failures=policy, max_evaluations=12)
         assert all(entry.status is sparing.Status.OK for entry in result.evaluations)
+
+
+def test_threads_that_share_a_run_take_turns(tmp_path, monkeypatch):
+    from sparing.vbmc.engine import Engine
+
+    propose, apply = Engine.propose, Engine.apply
+
+    def slow(method):
+        def call(engine, *arguments):
+            found = method(engine, *arguments)
+            time.sleep(0.002)  # lets the other threads in
+            return found
+
+        return call
+
+    monkeypatch.setattr(Engine, "propose", slow(propose))
+    monkeypatch.setattr(Engine, "apply", slow(apply))
+    problems = []
+
+    def work(shared):
+        try:
+            while proposals := shared.ask(2):
+                for proposal in proposals:
+                    shared.tell(proposal, log_density(proposal.x))
+        except Exception as error:
+            problems.append(error)
+
+    with begun(tmp_path / "run") as shared:
+        threads = [threading.Thread(target=work, args=(shared,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert problems == []
+    monkeypatch.undo()
+    with begun(tmp_path / "run") as again:
+        assert sorted(entry.identifier for entry in again.evaluations) == list(range(BUDGET))
+        assert [entry.value for entry in again.evaluations] == [
+            log_density(entry.x) for entry in again.evaluations
+        ]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])

@@ -6,10 +6,14 @@ already is replayed first, so that a run goes on where it stopped.
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,13 +33,27 @@ from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _one_at_a_time(method: Method) -> Method:
+    """Let threads that share a run take turns: an event is chosen, journalled and used as one."""
+
+    @functools.wraps(method)
+    def locked(self: Inference, *arguments: Any, **options: Any) -> Any:
+        with self._in_use:  # pyright: ignore[reportPrivateUsage] (of this module)
+            return method(self, *arguments, **options)
+
+    return cast(Method, locked)
+
 
 class Inference:
     """A run driven from outside: ``ask`` for points, ``tell`` their values, read ``result``.
 
     Arguments are those of ``infer``, less the ones about execution and display. With ``store`` a
     path, every evaluation is durable before it is used and the same path again resumes the run;
-    use it as a context manager, or ``close`` it, to release the path.
+    use it as a context manager, or ``close`` it, to release the path. Threads may share it: they
+    take turns, so one that asks waits while another's ``tell`` refits the model.
 
     >>> with sparing.Inference(problem, seed=1, max_evaluations=14, store="run") as run:
     ...     while not run.finished:
@@ -63,6 +81,7 @@ class Inference:
     ) -> None:
         base = settings_to_go_on_with(store) if settings is None else settings
         _check_arguments(problem, max_evaluations, tolerance, base)
+        self._in_use = threading.RLock()
         self.problem = problem
         self.settings = replace(base, stopping=replace(base.stopping, tolerance_sd=tolerance))
         budget = base.budget(problem.dimension) if max_evaluations is None else max_evaluations
@@ -120,6 +139,7 @@ class Inference:
 
     # ------------------------------------------------------------------ driving
 
+    @_one_at_a_time
     def ask(self, n: int = 1) -> list[Proposal]:
         """Up to n points to evaluate next; fewer when the budget ends, none when finished.
 
@@ -193,6 +213,7 @@ class Inference:
         """
         return self.record(point, outcome)[0]
 
+    @_one_at_a_time
     def record(
         self, point: Proposal | ArrayLike, outcome: Outcome
     ) -> tuple[Evaluation, tuple[IterationInfo, ...]]:
@@ -238,6 +259,7 @@ class Inference:
             raise ValueError(f"tell() takes one point at a time, got {len(points)}")
         return None, points[0]
 
+    @_one_at_a_time
     def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:
         """End the run now; ``result`` then gives what there is.
 
@@ -254,6 +276,7 @@ class Inference:
             if self.history:
                 self._engine.finish(reason)
 
+    @_one_at_a_time
     def result(self) -> Result:
         """The result; before the run has finished, the current one.
 
@@ -303,6 +326,7 @@ class Inference:
         for event in self.store.events()[n_done:]:
             self._engine.apply(event)
 
+    @_one_at_a_time
     def close(self) -> None:
         """Release the store; the run can be resumed from it.
 
