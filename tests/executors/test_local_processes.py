@@ -2,6 +2,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from sparing.errors import SettingsError
-from sparing.executors import LocalProcesses, TimedOutError, WorkerDiedError, local_processes
+from sparing.executors import LocalProcesses, TimedOutError, WorkerDiedError, child, local_processes
 
 PATIENCE = 30.0
 
@@ -258,6 +259,76 @@ def test_an_interpreter_that_ends_leaves_no_process(tmp_path):
     )
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=PATIENCE)
     until(lambda: not alive(pid_in(tmp_path)))
+
+
+def descriptors():
+    return {int(path.name) for path in Path("/proc/self/fd").iterdir()}
+
+
+def scribble(content, spared, then):
+    """Write to every descriptor that it finds, as a lost one would."""
+    for descriptor in descriptors() - spared:
+        with suppress(OSError):
+            os.set_blocking(descriptor, False)
+            os.write(descriptor, content)
+            os.read(descriptor, 1 << 16)
+    return then()
+
+
+@pytest.mark.parametrize("content", [b"\0\0", b"\0" * 64, b"\xff" * 3, b"ready" * 30_000])
+def test_what_a_call_writes_to_descriptors_it_inherited_harms_nobody(content):
+    spared = descriptors()  # the test's own
+    with LocalProcesses(3) as executor:
+        quiet = executor.submit(time.sleep, 0.3)
+        loud = [executor.submit(scribble, content, spared, os.getpid) for _ in range(4)]
+        assert len({future.result(PATIENCE) for future in loud}) == 4
+        assert quiet.result(PATIENCE) is None
+        assert isinstance(
+            executor.submit(scribble, content, spared, die).exception(PATIENCE), WorkerDiedError
+        )
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_message_that_stops_in_the_middle_holds_up_nobody(executor, tmp_path, monkeypatch):
+    """The watcher looks after the others and their limits, and hears what is cancelled."""
+    sendall = socket.socket.sendall
+
+    def half(sender, message):
+        sendall(sender, message[: len(message) // 2] if len(message) > 1000 else message)
+        if len(message) > 1000:
+            hang(tmp_path)
+
+    monkeypatch.setattr(child.socket.socket, "sendall", half, raising=False)
+    stopped = executor.submit(bytes, 2000)
+    pid = pid_in(tmp_path)
+    assert executor.submit(abs, -3).result(PATIENCE) == 3
+    with pytest.raises(TimedOutError):
+        executor.submit_limited(0.1, hang).result(PATIENCE)
+    stopped.cancel()
+    until(lambda: not alive(pid))
+
+
+def test_a_result_that_was_damaged_on_its_way_is_refused(executor, monkeypatch):
+    monkeypatch.setattr(child.zlib, "crc32", lambda message: os.getpid())  # not the parent's
+    with pytest.raises(WorkerDiedError, match="damaged"):
+        executor.submit(abs, -3).result(PATIENCE)
+
+
+def test_children_inherit_no_descriptor_of_the_executor(executor):
+    def open_descriptors():
+        return {
+            str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()
+        }
+
+    before = open_descriptors()
+    executor.submit(hang)
+    new = executor.submit(open_descriptors).result(PATIENCE) - before
+    # Its own end, and what multiprocessing has between the child, its parent and the other child.
+    assert len([name for name in new if name.startswith("socket:")]) == 1
+    assert len([name for name in new if name.startswith("pipe:")]) <= 4
 
 
 ORPHANS = """
