@@ -177,7 +177,8 @@ class Journal:
                 if found.fault:
                     raise StoreCorruptError(
                         f"{path}, {found.fault}. Nothing was changed: restore the file from a "
-                        "copy, or open the directory read-only to see the lines before"
+                        "copy, or keep every intact line with "
+                        f"'sparing verify {path.parent} --repair NEW_DIR'"
                     )
                 self.entries = found.entries
                 self._repair(found)
