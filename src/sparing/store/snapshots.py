@@ -35,8 +35,7 @@ def write_snapshot(directory: Path, snapshot: Snapshot, digests: Sequence[int]) 
         "metadata": to_json_types(snapshot.metadata),
     }
     path = directory / f"{number:08d}.npz"
-    with files.explained_errors(directory, "create"):
-        directory.mkdir(exist_ok=True)  # it may have been deleted meanwhile
+    files.make_directory(directory)  # it may have been deleted meanwhile
     files.write_durably(path, pack(snapshot.arrays, record))
     with files.explained_errors(directory, "clean up"):
         found = files.numbered_files(directory, NAME)

@@ -34,6 +34,7 @@ def write_spooled_outcome(spool_dir: str, identifier: int, record: Mapping[str, 
     [(7, {'value': -1.5})]
     """
     content = encode({"identifier": int(identifier), "record": to_json_types(record)})
+    files.refuse_link(Path(spool_dir))
     files.write_durably(Path(spool_dir) / f"{int(identifier)}.json", content + b"\n")
 
 
@@ -95,6 +96,7 @@ class Spool:
         if self._read_only:
             raise StoreError(f"{self._directory} was opened read-only")
         path = self._directory / f"{int(identifier)}.json"
+        files.refuse_link(self._directory)
         # Not synced: a file that comes back after a power failure is harvested twice, no harm.
         with files.explained_errors(path, "remove"):
             path.unlink(missing_ok=True)
