@@ -163,6 +163,9 @@ def test_points_in_flight_and_the_spool(verified, directory):
     assert code == ExitCode.OK
     assert checks["spool"][1][0] == "note"
     assert "that point is evaluated again" in checks["spool"][1][1]
+    write_spooled_outcome(str(directory / "spool"), 14, outcome | {"value": 1e300})
+    code, checks = verified()
+    assert "14.json cannot be used: the value of status 'ok' is finite" in checks["spool"][1][1]
 
 
 def test_a_damaged_snapshot_is_a_note(verified, directory):
@@ -196,3 +199,20 @@ def test_not_a_run_directory(sparing_command, tmp_path):
     answer = sparing_command("verify", tmp_path)
     assert answer.code == ExitCode.USAGE
     assert "is not a run directory" in answer.err
+
+
+@pytest.mark.parametrize("line", [6, 7])
+def test_a_damaged_run_is_repaired_and_goes_on(sparing_command, directory, tmp_path, model, line):
+    lines = (directory / JOURNAL).read_bytes().splitlines(keepends=True)
+    lines[line] = lines[line].replace(b'"seq":', b'"sEq":')
+    (directory / JOURNAL).write_bytes(b"".join(lines))
+    new = tmp_path / "new"
+    assert sparing_command("verify", directory, model, "--repair", new).code == ExitCode.USAGE
+    done = sparing_command("verify", directory, "--repair", new, "--json").json["runs"][0]
+    lost_result = line % 2
+    assert done["n_evaluations"] == 15 - lost_result
+    assert f"line {line + 1}: its checksum does not match" in done["missing"]
+    assert sparing_command("verify", new).code == ExitCode.OK
+    answer = sparing_command("resume", new, model, "--max-evaluations", "15", "--json")
+    assert answer.json["n_evaluations"] == 15
+    assert "must not be there" in sparing_command("verify", directory, "--repair", new).err

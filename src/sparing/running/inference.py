@@ -6,14 +6,19 @@ already is replayed first, so that a run goes on where it stopped.
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import StoreError, TargetError
+from sparing.errors import SparingWarning, StoreError, TargetError
 from sparing.executors.target_call import classify
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_codec import checked_outcome
@@ -37,13 +42,27 @@ from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _one_at_a_time(method: Method) -> Method:
+    """Let threads that share a run take turns: an event is chosen, journalled and used as one."""
+
+    @functools.wraps(method)
+    def locked(self: Inference, *arguments: Any, **options: Any) -> Any:
+        with self._in_use:  # pyright: ignore[reportPrivateUsage] (of this module)
+            return method(self, *arguments, **options)
+
+    return cast(Method, locked)
+
 
 class Inference:
     """A run driven from outside: ``ask`` for points, ``tell`` their values, read ``result``.
 
     Arguments are those of ``infer``, less the ones about execution and display. With ``store`` a
     path, every evaluation is durable before it is used and the same path again resumes the run;
-    use it as a context manager, or ``close`` it, to release the path.
+    use it as a context manager, or ``close`` it, to release the path. Threads may share it: they
+    take turns, so one that asks waits while another's ``tell`` refits the model.
 
     >>> with sparing.Inference(problem, seed=1, max_evaluations=14, store="run") as run:
     ...     while not run.finished:
@@ -79,6 +98,7 @@ class Inference:
             tag=tag,
         )
         base = settings_to_go_on_with(store) if settings is None else settings
+        self._in_use = threading.RLock()
         self.problem = problem
         self.settings = replace(
             base, stopping=replace(base.stopping, tolerance_sd=float(tolerance))
@@ -137,6 +157,7 @@ class Inference:
 
     # ------------------------------------------------------------------ driving
 
+    @_one_at_a_time
     def ask(self, n: int = 1) -> list[Proposal]:
         """Up to n points to evaluate next; fewer when the budget ends, none when finished.
 
@@ -213,6 +234,7 @@ class Inference:
         """
         return self.record(point, outcome)[0]
 
+    @_one_at_a_time
     def record(
         self, point: Proposal | ArrayLike, outcome: Outcome
     ) -> tuple[Evaluation, tuple[IterationInfo, ...]]:
@@ -229,10 +251,17 @@ class Inference:
         outcome = checked_outcome(outcome)
         iterations = self._take(Evaluation(len(self._engine.log), identifier, x, outcome))
         if iterations and not self.finished and not isinstance(self.store, MemoryStore):
-            # It saves recomputation on resuming; the journal alone would do.
-            arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
-            self.store.write_snapshot(len(self.store.events()), arrays, metadata)
+            self._write_snapshot()
         return self._engine.log[-1], iterations
+
+    def _write_snapshot(self) -> None:
+        """It saves recomputation on resuming; the journal alone would do."""
+        arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
+        try:
+            self.store.write_snapshot(len(self.store.events()), arrays, metadata)
+        except Exception as error:  # whatever a store of the user's own raises
+            text = f"the run has to go on without a snapshot: {error}"
+            warnings.warn(text, SparingWarning, stacklevel=2)
 
     def _take(self, event: Event) -> tuple[IterationInfo, ...]:
         """Journal first, then use; the iterations that the event completed."""
@@ -259,6 +288,7 @@ class Inference:
             raise ValueError(f"tell() takes one point at a time, got {len(points)}")
         return None, points[0]
 
+    @_one_at_a_time
     def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:
         """End the run now; ``result`` then gives what there is.
 
@@ -275,6 +305,7 @@ class Inference:
             if self.history:
                 self._engine.finish(reason)
 
+    @_one_at_a_time
     def result(self) -> Result:
         """The result; before the run has finished, the current one.
 
@@ -342,6 +373,7 @@ class Inference:
                     "(Inference.tell_outcome)"
                 ) from error
 
+    @_one_at_a_time
     def close(self) -> None:
         """Release the store; the run can be resumed from it.
 

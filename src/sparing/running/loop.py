@@ -7,13 +7,15 @@ s_i    its share of T: points it may have in flight
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from sparing.errors import SparingWarning
 from sparing.executors.failures import FailedEvaluationError, FailurePolicy
 from sparing.executors.pool import EvaluationPool
-from sparing.problem.evaluation_codec import record_to_outcome
+from sparing.problem.evaluation_codec import InvalidRecordError, record_to_outcome
 from sparing.problem.evaluations import Outcome, Proposal
 from sparing.running.inference import Inference
 from sparing.running.interruption import Interruption
@@ -64,7 +66,13 @@ class DrivenRun:
         spool = self.inference.store.spool
         for identifier, record in spool.harvest():
             if identifier in pending and not self.finished:
-                self.inference.tell_outcome(pending.pop(identifier), record_to_outcome(record))
+                try:
+                    outcome = record_to_outcome(record)
+                except InvalidRecordError as error:  # it is replaced by that of the next worker
+                    text = f"{spool.directory}/{identifier}.json cannot be used: {error}"
+                    warnings.warn(f"{text}; evaluated again", SparingWarning, stacklevel=2)
+                    continue
+                self.inference.tell_outcome(pending.pop(identifier), outcome)
             spool.remove(identifier)
         if not pending and self.n_left == 0:  # resumed with a budget that was spent before
             self.inference.stop(StopReason.BUDGET)
@@ -107,8 +115,9 @@ class RunLoop:
         self._pool = self.open_pool()
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._pool.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self._pool.close(interrupted=interrupted or self.interruption.signal is not None)
 
     def drive(self, runs: Sequence[DrivenRun]) -> None:
         """Take up what earlier processes left, then ask, wait and tell."""

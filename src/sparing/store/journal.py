@@ -168,17 +168,16 @@ class Journal:
         self.torn_tail: Path | None = None
         self.warnings: list[WarningText] = []
         self._broken = ""
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | files.BINARY
         with files.explained_errors(path, "open"):
-            self._descriptor = os.open(path, flags, 0o666)
+            self._descriptor = files.open_to_write(path, os.O_APPEND)
             try:
-                files.require_regular(self._descriptor, path)
                 files.sync_directory(path.parent)
                 found = scan(files.read_descriptor(self._descriptor))
                 if found.fault:
                     raise StoreCorruptError(
                         f"{path}, {found.fault}. Nothing was changed: restore the file from a "
-                        "copy, or open the directory read-only to see the lines before"
+                        "copy, or keep every intact line with "
+                        f"'sparing verify {path.parent} --repair NEW_DIR'"
                     )
                 self.entries = found.entries
                 self._repair(found)

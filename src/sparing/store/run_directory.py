@@ -141,8 +141,9 @@ class RunDirectory:
         cls, path: Path, fingerprint: Mapping[str, Any], seed: int | None, upgrade: Upgrade
     ) -> RunDirectory:
         with files.explained_errors(path, "create"):
-            for directory in (path, path / SPOOL, path / SNAPSHOTS):
-                directory.mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
+        for name in (SPOOL, SNAPSHOTS):
+            files.make_directory(path / name)
         lock = RunLock(path / LOCK)
         try:
             problem = _settled_problem(path, fingerprint, seed, upgrade)
