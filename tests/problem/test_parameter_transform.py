@@ -332,3 +332,18 @@ def test_the_reachable_box_holds_the_plausible_one_and_keeps_values_sane():
     assert 0.0 < x[0, 0] < 1e-5
     assert 0.0 < x[0, 1] < 1e-8
     assert x[1, 3] > -1e-5
+
+
+@pytest.mark.parametrize("made", [make, make_whitened])
+def test_points_within_reach_stay_to_the_bit_and_others_come_to_the_edge(made):
+    transform = made("unbounded", "unbounded")
+    near = np.random.default_rng(1).normal(size=(4, 2))
+    assert transform.within_reach(near) is near
+    lower, upper = transform.reachable_box()
+    matrix, offset = transform.standardised_map()
+    far = np.linalg.solve(matrix, 2.0 * upper - offset)[None, :]
+    moved = matrix @ transform.within_reach(far)[0] + offset
+    np.testing.assert_allclose(moved, upper)
+    one_side = np.linalg.solve(matrix, np.array([0.3, 2.0 * lower[1]]) - offset)[None, :]
+    moved = matrix @ transform.within_reach(one_side)[0] + offset
+    np.testing.assert_allclose(moved, [0.3, lower[1]], rtol=1e-9)

@@ -182,27 +182,6 @@ def test_a_proposal_far_out_is_brought_within_reach():
     np.testing.assert_allclose(proposal.x, [4.0 * upper[0], 1.2])
 
 
-# ---------------------------------------------------------------------- reach
-
-
-@pytest.mark.parametrize(
-    "transform",
-    [TRANSFORM, TRANSFORM.whitened(np.array([0.1, 0.0]), np.array([[2.0, 1.0], [-1.0, 3.0]]))],
-    ids=["plain", "whitened"],
-)
-def test_points_within_reach_stay_to_the_bit_and_others_come_to_the_edge(transform):
-    near = np.random.default_rng(1).normal(size=(4, 2))
-    assert transform.within_reach(near) is near
-    lower, upper = transform.reachable_box()
-    matrix, offset = transform.standardised_map()
-    far = np.linalg.solve(matrix, 2.0 * upper - offset)[None, :]
-    moved = matrix @ transform.within_reach(far)[0] + offset
-    np.testing.assert_allclose(moved, upper)
-    one_side = np.linalg.solve(matrix, np.array([0.3, 2.0 * lower[1]]) - offset)[None, :]
-    moved = matrix @ transform.within_reach(one_side)[0] + offset
-    np.testing.assert_allclose(moved, [0.3, lower[1]], rtol=1e-9)
-
-
 # ---------------------------------------------------------------------- coordinates
 
 

@@ -1,6 +1,7 @@
 """Stability rules against hand-made histories (Sections 3.6, 3.7 and S2.4)."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -23,6 +24,12 @@ def test_features_are_the_ratios_of_s2_4():
     assert features.uncertainty_of_elbo == pytest.approx(0.05 / 0.1)
     assert features.change_of_posterior == pytest.approx(0.03 / (0.01 * 2.0))
     assert features.index == pytest.approx((2.0 + 0.5 + 1.5) / 3)
+
+
+def test_a_looser_tolerance_is_that_of_the_elbo_alone():
+    looser = replace(SETTINGS, tolerance_sd=0.4)
+    tight, loose = (Reliability.of(-0.2, 0.05, 0.03, 4, each) for each in (SETTINGS, looser))
+    assert tight.loosened(4.0) == loose
 
 
 def test_improving_means_above_each_of_the_last_four():

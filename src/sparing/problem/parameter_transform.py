@@ -149,7 +149,7 @@ class ParameterTransform:
         return lower, upper
 
     def within_reach(self, u: Array) -> Array:
-        """Points u (m, D), brought near the plausible box: a density that never falls goes on."""
+        """Points u (m, D) brought near the box: a density that never falls has no mass to find."""
         lower, upper = self.reachable_box()
         matrix, offset = self.standardised_map()
         s = u @ matrix.T + offset

@@ -25,9 +25,12 @@ from sparing.vbmc.exploration import EDGE, LOOKING, TEST
 from sparing.vbmc.hidden_modes import Known
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Iteration, Solution, State, TrainedSurrogate
+from sparing.vbmc.stopping import Stopping
 
-CALM_SD = 0.1  # of the log evidence: the error at which most runs end, and look elsewhere...
-LOOKED_LATELY = 1.25  # ...others again after so many times the evaluations of the last look
+# Runs that are to be more accurate than the others look when these would, and again after so many
+# times the evaluations of the last look.
+USUAL_TOLERANCE = Stopping().tolerance_sd
+LOOKED_LATELY = 1.25
 SURPRISE = 2.0  # standard deviations by which a value in the tails may exceed what was predicted
 
 
@@ -78,7 +81,7 @@ def is_calm(
 
     It may never be as accurate as that, and should not look elsewhere at its end alone.
     """
-    loosened = CALM_SD / settings.stopping.tolerance_sd
+    loosened = USUAL_TOLERANCE / settings.stopping.tolerance_sd
     if not (loosened > 1.0 and may_stop(history, state, settings, loosened)):
         return False
     looked = [i for i, entry in enumerate(evaluations, 1) if entry.rule in LOOKING]

@@ -23,6 +23,7 @@ from sparing.strategies import (
     VarianceReduction,
 )
 from sparing.surrogate.support import StandIns
+from sparing.vbmc.exploration import LookAtOnce, LookElsewhere
 from sparing.vbmc.held_out import HeldOutCalibration
 from sparing.vbmc.settings import Settings
 
@@ -127,6 +128,14 @@ def test_a_strategy_of_before_is_the_nearest_of_now():
     assert settings.evidence == SurrogatePosterior(calibration=calibration)
     assert settings.final_fit == ThoroughSample()
     assert settings.exploration == Trusting()
+
+
+@pytest.mark.parametrize("strategy", [LookElsewhere, LookAtOnce])
+def test_rounds_of_looks_are_no_longer_counted(strategy):
+    settings = replace(Settings(), exploration=strategy(n_probes=5))
+    stored = settings_to_json(settings)
+    stored["exploration"]["n_rounds"] = 2
+    assert settings_from_json(stored) == settings
 
 
 def test_settings_of_today_are_read_as_they_are():
