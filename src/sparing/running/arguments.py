@@ -51,6 +51,12 @@ def _instance(kind: type, words: str, *, optional: bool = True) -> Rule:
     return Rule(words, lambda value: isinstance(value, kind), optional)
 
 
+_YES_OR_NO = Rule(
+    "True or False",
+    lambda value: isinstance(value, int | np.bool_) and value in (0, 1),
+    optional=False,
+)
+
 RULES = {
     "problem": _instance(Problem, "a sparing.Problem", optional=False),
     "settings": _instance(Settings, "a sparing.Settings"),
@@ -66,11 +72,8 @@ RULES = {
     "failures": _instance(FailurePolicy, "a sparing.FailurePolicy"),
     "store": Rule("the path of a directory, or a sparing.store.Store", _is_store),
     "tag": _instance(str, "text", optional=False),
-    "progress": Rule(
-        "True or False",
-        lambda value: isinstance(value, int | np.bool_) and value in (0, 1),
-        optional=False,
-    ),
+    "check_target": _YES_OR_NO,
+    "progress": _YES_OR_NO,
     "callback": Rule("a function", callable),
     "runs": _count(1),
 }

@@ -39,6 +39,7 @@ class RunOptions(TypedDict, total=False):
     tolerance: float
     store: str | Path | Store | None
     tag: str
+    check_target: bool
     settings: Settings | None
     progress: bool
     callback: Callback | None
@@ -64,6 +65,7 @@ def infer(
     tolerance: float = 0.1,
     store: str | Path | Store | None = None,
     tag: str = "",
+    check_target: bool = True,
     settings: Settings | None = None,
     progress: bool = True,
     callback: Callback | None = None,
@@ -83,6 +85,8 @@ def infer(
     store            a path: every evaluation is durable before it is used, and the same call
                      again resumes
     tag              a note that is part of the run's identity in its store, such as a data version
+    check_target     evaluate a stored point again before a run goes on or its result is
+                     returned: a target that has changed is refused. False: for very slow ones
     settings         ``Settings()``, or ``Settings.paper()`` for the 2018 algorithm; None: those of
                      the run that is resumed, or ``Settings()``
     progress         show a live display
@@ -119,6 +123,7 @@ def infer(
         tolerance=tolerance,
         store=store,
         tag=tag,
+        check_target=check_target,
         settings=settings,
         progress=progress,
         callback=callback,
@@ -136,7 +141,7 @@ def infer(
     open_pool = partial(
         EvaluationPool, problem, executor, workers=workers, time_limit=time_limit, policy=policy
     )
-    loop = RunLoop(open_pool, policy, batch_size)
+    loop = RunLoop(open_pool, policy, batch_size, check_target)
     if runs is not None and runs > 1:
         return infer_several(new_run, int(runs), x0, seed, store, loop, progress, callback)
 
@@ -148,6 +153,7 @@ def infer(
         driven = DrivenRun(run, display, callback)
         driven.begin()
         with loop.interruption.watched():
+            loop.require_same_target([run])
             loop.drive([driven])
         loop.interruption.end([run], store)
         result = run.result()

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparing.errors import SparingWarning, StoreError, TargetError
-from sparing.executors.target_call import classify
+from sparing.executors.target_call import classify, evaluate
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_codec import checked_outcome
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
@@ -34,6 +34,7 @@ from sparing.problem.user_values import (
 from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
 from sparing.running.arguments import check_arguments
+from sparing.running.same_target import require_same_target
 from sparing.running.stored_run import open_store, settings_to_go_on_with, snapshot_state
 from sparing.store import MemoryStore, Store
 from sparing.vbmc.engine import Engine
@@ -287,6 +288,19 @@ class Inference:
         if len(points) != 1:
             raise ValueError(f"tell() takes one point at a time, got {len(points)}")
         return None, points[0]
+
+    def check_target(self) -> None:
+        """Call the problem's log density at a point told, which must have the value told still.
+
+        For a run that was stored, where its log density is what you tell: `TargetChangedError`
+        when that has changed meanwhile. ``infer`` does so by itself.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> evaluation = run.tell([1.0, -0.4], problem.log_joint([1.0, -0.4]))
+        >>> run.check_target()
+        """
+        call = functools.partial(evaluate, self.problem)
+        require_same_target(self.evaluations, self.history[-1:], call)
 
     @_one_at_a_time
     def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:
