@@ -17,7 +17,7 @@ from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.model_file import load_model
 from sparing.cli.output import answer, make_table, only_the_answer, status_counts
 from sparing.cli.stored_runs import open_run, require_run_directory
-from sparing.errors import LoadError, StoreCorruptError
+from sparing.errors import LoadError, StoreCorruptError, StoreError
 from sparing.problem.evaluation_codec import InvalidRecordError, record_to_outcome
 from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.problem import Problem
@@ -34,7 +34,7 @@ from sparing.store import RunDirectory, Spool
 from sparing.store.files import read_regular_file
 from sparing.store.journal import Scan, digests, scan
 from sparing.store.lock import Holder, lock_state
-from sparing.store.repair import repair, require_new
+from sparing.store.repair import Repair, repair, require_new
 from sparing.store.run_directory import JOURNAL, PROBLEM, SNAPSHOTS, SPOOL
 from sparing.store.run_group import open_group, read_group
 from sparing.store.snapshots import latest_snapshot
@@ -116,20 +116,30 @@ def _repair(options: argparse.Namespace) -> ExitCode:
     if group is not None:
         open_group(new, group.n_runs, group.seed)
     paths = {old: new} if group is None else {p: new / p.name for p in group.begun_paths}
-    repairs = {target: repair(path, target) for path, target in paths.items()}
+    repairs: dict[Path, Repair] = {}
+    lost: list[StoreError] = []
+    for path, target in paths.items():
+        try:
+            repairs[target] = repair(path, target)
+        except StoreError as error:  # of one among several: the others are worth keeping
+            if group is None:
+                raise
+            lost.append(error)
     members = {
         "directory": str(old),
         "repaired": str(new),
         "runs": [{"path": str(path)} | asdict(done) for path, done in repairs.items()],
+        "lost": [str(error) for error in lost],
     }
     rows = []
     for path, done in repairs.items():
         kept = f"{done.n_evaluations} evaluations of {done.n_proposals} proposals"
         rows.append((str(path), "kept", f"{kept}, {done.n_spooled} results that workers left"))
         rows += [(str(path), "missing", text) for text in done.missing]
+    rows += [("a run", "lost", str(error)) for error in lost]
     verdict = f"{new} holds what is intact: go on with it as with the run"
     answer(options, members, make_table(("what", "finding", ""), rows), verdict)
-    return ExitCode.OK
+    return ExitCode.DAMAGED if lost else ExitCode.OK
 
 
 def _inspect_run(directory: Path, model: str | None, problem: Problem | None) -> list[Remark]:
