@@ -266,6 +266,8 @@ POISON = {
     "value": Outcome(1e300, Status.OK, 0.1),
     "a value where there is none": Outcome(-1.0, Status.FAILED, 0.1),
     "duration": Outcome(-1.0, Status.OK, "long"),
+    "text": Outcome("-1.0", Status.OK, 0.1),
+    "a truth": Outcome(True, Status.OK, 0.1),
     "message": Outcome(math.nan, Status.FAILED, 0.1, message=None),
 }
 

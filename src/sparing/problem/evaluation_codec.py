@@ -17,7 +17,13 @@ from typing import Any, get_args, get_type_hints
 from sparing.errors import SparingError
 from sparing.numerics.json_numbers import decode_number, encode_number
 from sparing.problem.evaluations import Outcome, Status
-from sparing.problem.user_values import LARGEST_CREDIBLE, NOISE_WORDS, noise_value
+from sparing.problem.user_values import (
+    LARGEST_CREDIBLE,
+    NOISE_WORDS,
+    is_real,
+    noise_value,
+    short_text,
+)
 
 # How an error calls what a field must hold.
 _WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
@@ -56,7 +62,11 @@ class OutcomeField:
         """The value in JSON's types, an enum by its value."""
         if isinstance(value, enum.Enum):
             return value.value
-        return encode_number(float(value)) if self.type is float and value is not None else value
+        if self.type is not float or value is None:
+            return value
+        if not is_real(value):  # float() would take text and booleans
+            raise TypeError(f"{self.name} is {short_text(value)}")
+        return encode_number(float(value))
 
     def decode(self, value: Any) -> Any:
         """The value that was encoded; `InvalidRecordError` for anything else."""

@@ -166,6 +166,8 @@ class _UpToSnapshot(MemoryStore):
 class _Server(ThreadingHTTPServer):
     """Serves the page of one run directory, rendered again when the run has something new."""
 
+    request_queue_size = 128  # with the usual 5, a browser waits a second behind a burst of others
+
     def __init__(self, directory: Path, port: int) -> None:
         super().__init__((HOST, port), _Handler)
         self._directory = directory
