@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 from scipy import stats
+from tests.light import LIGHT
 
 import sparing
 from sparing.variational.divergence import gaussianised_symmetric_kl
@@ -368,3 +369,25 @@ def test_a_target_is_called_a_few_frames_below_infer():
     problem = sparing.Problem(log_density, -np.ones(2), np.ones(2))
     sparing.infer(problem, seed=1, max_evaluations=2, progress=False)
     assert max(depths) - len(inspect.stack()) <= 7
+
+
+@pytest.mark.parametrize("lower", [None, [0.0, -5.0]], ids=["unbounded", "bounded"])
+def test_what_the_user_makes_of_numpys_errors_is_for_the_user(tmp_path, lower):
+    """Underflow is ordinary in ours."""
+    seen = []
+
+    def log_density(x):
+        seen.append(np.geterr()["under"])
+        return -0.5 * float((x - 1.0) @ (x - 1.0))
+
+    problem = sparing.Problem(log_density, [0.5, -1.0], [3.0, 3.0], lower)
+    options = {"seed": 1, "settings": LIGHT, "progress": False, "store": tmp_path}
+    with np.errstate(all="raise"):
+        sparing.infer(problem, max_evaluations=12, **options)
+        result = sparing.infer(problem, max_evaluations=20, **options)
+        assert "log evidence" in result.summary()
+        draws = result.posterior.sample(200, seed=1)
+        assert np.isfinite(result.posterior.log_density(draws)).all()
+        result.save(tmp_path / "result.sparing")
+        sparing.load(tmp_path / "result.sparing")
+    assert set(seen) == {"raise"}

@@ -45,13 +45,18 @@ from sparing.vbmc.stopping import StopReason
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
+# NumPy's defaults: what the user, or the target, has made of them (np.seterr(all="raise")) is for
+# their own code.
+FLOATING_POINT: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
 
 def _one_at_a_time(method: Method) -> Method:
     """Let threads that share a run take turns: an event is chosen, journalled and used as one."""
 
     @functools.wraps(method)
     def locked(self: Inference, *arguments: Any, **options: Any) -> Any:
-        with self._in_use:  # pyright: ignore[reportPrivateUsage] (of this module)
+        in_use = self._in_use  # pyright: ignore[reportPrivateUsage] (of this module)
+        with in_use, np.errstate(**FLOATING_POINT):
             return method(self, *arguments, **options)
 
     return cast(Method, locked)
@@ -366,6 +371,7 @@ class Inference:
         n_stored = sum(isinstance(event, Evaluation) for event in self.store.events())
         return max(int(asked), n_stored)
 
+    @_one_at_a_time
     def _replay(self) -> None:
         """Feed the store's events to the engine, from the newest snapshot on where there is one."""
         n_done, restored = 0, snapshot_state(self.store, self.problem, self.settings)
