@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from benchmarks import batch_efficiency, durability, faults, killed_runs, profile, wall_time
+from benchmarks.attack import command as attack
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import command as figure_command
 from benchmarks.methods import METHODS, SAMPLERS
@@ -120,6 +121,10 @@ def _killed_runs(options: argparse.Namespace) -> int:
 
 def _durability(options: argparse.Namespace) -> int:
     return int(durability.run(options) > 0)
+
+
+def _attack(options: argparse.Namespace) -> int:
+    return int(attack.run(options) > 0)
 
 
 def _wall_time(options: argparse.Namespace) -> int:
@@ -272,6 +277,12 @@ def _parser() -> argparse.ArgumentParser:
     durable = commands.add_parser("durability", help="kills, stale locks, full disk, append times")
     durable.set_defaults(command=_durability)
     durability.add_options(durable)
+
+    attacking = commands.add_parser(
+        "attack", help="hostile cases of every kind", description=attack.__doc__
+    )
+    attacking.set_defaults(command=_attack)
+    attack.add_options(attacking)
 
     wall = commands.add_parser("wall-time", help="what workers save on a slow target")
     wall.set_defaults(command=_wall_time)
