@@ -394,8 +394,10 @@ class TestExecution:
         assert abs(result.log_evidence) < 0.05
         workers = {entry.worker for entry in result.evaluations}
         assert len(workers) == result.n_evaluations  # one process each
-        identifiers = [entry.identifier for entry in result.evaluations]
-        assert sorted(identifiers) == list(range(result.n_evaluations))
+        # The run may end while an earlier point than its last is still in flight.
+        identifiers = {entry.identifier for entry in result.evaluations}
+        assert len(identifiers) == result.n_evaluations
+        assert identifiers <= set(range(result.n_evaluations + 1))
 
     def test_one_worker_is_the_sequential_run(self, uninterrupted):
         assert_identical(run(workers=1), uninterrupted)
