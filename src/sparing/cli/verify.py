@@ -236,12 +236,11 @@ def _inspect_spool(directory: Path, events: Sequence[Event]) -> Iterator[Remark]
     spool = Spool(directory / SPOOL, read_only=True)
     waiting, faults = set(), []
     for identifier, record in spool.harvest():
-        waiting.add(identifier)
         try:
             record_to_outcome(record)
+            waiting.add(identifier)
         except InvalidRecordError as error:
             faults.append(f"{spool.directory}/{identifier}.json cannot be used: {error}")
-            waiting.remove(identifier)
     useful = waiting & {proposal.identifier for proposal in pending_proposals(events)}
     text = f"{len(useful)} results that workers left, to be taken up when the run goes on"
     leftovers = f"; {len(waiting - useful)} already recorded" if waiting - useful else ""

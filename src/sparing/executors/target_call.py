@@ -21,9 +21,7 @@ from typing import Any
 
 from sparing.errors import InvalidValueError, SparingError, SparingWarning
 from sparing.numerics.arrays import Array
-from sparing.problem.evaluation_codec import (
-    outcome_to_record,
-)
+from sparing.problem.evaluation_codec import outcome_to_record
 from sparing.problem.evaluations import FailureKind, Outcome, Status
 from sparing.problem.problem import Problem
 from sparing.problem.user_values import LARGEST_CREDIBLE

@@ -234,6 +234,6 @@ def power_of_two(rows: Array) -> Array:
 
 
 def _exp(log_density: Array) -> Array:
-    """The density, infinite where it is beyond what a float can hold."""
-    with np.errstate(over="ignore"):
+    """The density, infinite or zero where it is beyond what a float can hold."""
+    with np.errstate(over="ignore", under="ignore"):
         return np.exp(log_density)
