@@ -134,9 +134,9 @@ def run_on(executor: Any, directory: Path, faults: Sequence[str]) -> None:
     infer(directory / "run", target, max_evaluations=BEGUN, **options)
     result = infer(directory / "run", target, **options)
     failed = [entry.message for entry in result.evaluations if entry.failed]
-    # One that was running when the worker of another died is tried again, alone.
-    expected = {len(faults), len(faults) - ("dies" in faults)}
-    require(len(failed) in expected, f"{len(failed)} failed: {failed}")
+    # Whatever was running when a worker died is tried again, alone: also the one that hung.
+    fewest = 1 if "dies" in faults else len(faults)
+    require(fewest <= len(failed) <= len(faults), f"{len(failed)} failed: {failed}")
     good = [entry for entry in result.evaluations if entry.usable]
     values = [log_density(entry.x) for entry in good]
     require([entry.value for entry in good] == values, "a value is wrong")
