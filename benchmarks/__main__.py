@@ -17,6 +17,7 @@ from benchmarks import (
     profile,
     wall_time,
 )
+from benchmarks.attack import command as attack
 from benchmarks.errors import BenchmarkError
 from benchmarks.figures import command as figure_command
 from benchmarks.methods import METHODS, SAMPLERS
@@ -133,6 +134,10 @@ def _durability(options: argparse.Namespace) -> int:
 def _periodic(options: argparse.Namespace) -> int:
     periodic.campaign(options.seeds, options.problems)
     return 0
+
+
+def _attack(options: argparse.Namespace) -> int:
+    return int(attack.run(options) > 0)
 
 
 def _wall_time(options: argparse.Namespace) -> int:
@@ -291,6 +296,12 @@ def _parser() -> argparse.ArgumentParser:
     choices = list(periodic.PROBLEMS)
     circle.add_argument("--problems", nargs="+", choices=choices, default=choices)
     circle.add_argument("--seeds", type=_positive, default=10)
+
+    attacking = commands.add_parser(
+        "attack", help="hostile cases of every kind", description=attack.__doc__
+    )
+    attacking.set_defaults(command=_attack)
+    attack.add_options(attacking)
 
     wall = commands.add_parser("wall-time", help="what workers save on a slow target")
     wall.set_defaults(command=_wall_time)

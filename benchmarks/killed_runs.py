@@ -58,7 +58,7 @@ def _finish(process: subprocess.Popen[str]) -> list[object]:
     return json.loads(output)
 
 
-def _results_in(store: Path) -> int:
+def results_in(store: Path) -> int:
     """Results that are complete in the journal, read without the library."""
     journal = store / "evaluations.jsonl"
     if not journal.exists():
@@ -87,7 +87,7 @@ def campaign(n_kills: int, seed: int) -> int:
                 process.kill()
                 process.communicate()
                 kills += 1
-                found = _results_in(directory / "run")
+                found = results_in(directory / "run")
                 faults += found < recorded
                 recorded = found
                 continue

@@ -12,8 +12,9 @@ import sparing
 
 ARCHITECTURE = Path(__file__).parent.parent / "ARCHITECTURE.md"
 PACKAGE = "sparing"
-# Modules of the root: everyone may import `errors`, nobody the others.
-ROOT = {"errors", "__init__", "__main__", "live", "strategies"}
+# Modules of the root: everyone may import the first, nobody the others.
+FOR_EVERYONE = {"errors", "readable_text"}
+ROOT = FOR_EVERYONE | {"__init__", "__main__", "live", "strategies"}
 
 
 def folders_in(page: str) -> list[str]:
@@ -67,10 +68,10 @@ def imports_of(module: str, modules: dict[str, Path]) -> set[str]:
 
 
 def rank_of(module: str, folders: list[str]) -> int | None:
-    """The height of a module: errors below the first folder, the rest of the root above all."""
+    """The height of a module: those for everyone below all folders, other ones above all."""
     folder = module.split(".")[0]
     if folder in ROOT:
-        return -1 if folder == "errors" else len(folders)
+        return -1 if folder in FOR_EVERYONE else len(folders)
     return folders.index(folder) if folder in folders else None
 
 

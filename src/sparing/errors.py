@@ -5,7 +5,9 @@ They pickle with everything they carry, since they may be raised in a worker pro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from sparing.readable_text import readable
 
 
 class SparingError(Exception):
@@ -17,6 +19,9 @@ class SparingError(Exception):
     ...     print(error)
     no-such-file cannot be loaded: there is no such file
     """
+
+    def __str__(self) -> str:
+        return readable(super().__str__())  # it may quote what a target or a file says
 
 
 class FaultListError(SparingError, ValueError):
@@ -93,6 +98,34 @@ class StoreMismatchError(StoreError):
 
     def __reduce__(self) -> tuple[type[StoreMismatchError], tuple[object, ...]]:
         return type(self), (self.path, self.differences)
+
+
+class TargetChangedError(StoreError):
+    """A stored run whose target gives another value at a point than the one that is stored.
+
+    ``x`` is the point, ``stored`` its value in the store, ``values`` what the target gives now.
+
+    >>> first = sparing.infer(problem, max_evaluations=12, store="run", progress=False)
+    >>> edited = sparing.Problem(lambda x: -1.0, [0, -1], [2, 1], names=["slope", "offset"])
+    >>> sparing.infer(edited, max_evaluations=20, store="run", progress=False)
+    Traceback (most recent call last):
+    sparing.errors.TargetChangedError: the target seems to have changed since the run was ...
+    """
+
+    def __init__(self, x: Sequence[float], stored: float, values: Sequence[float]) -> None:
+        self.x, self.stored, self.values = tuple(x), stored, tuple(values)
+        point = ", ".join(f"{coordinate:g}" for coordinate in self.x)
+        now = ", ".join(f"{value:.10g}" for value in dict.fromkeys(self.values))
+        super().__init__(
+            f"the target seems to have changed since the run was stored: at ({point}) its log "
+            f"joint was {stored:.10g}, and now it is {now}. Evaluations of two targets must not "
+            "be mixed: undo the change, or give another store. A tag for each version of code or "
+            'data (tag="version 2") has them told apart at once. Where you know better, '
+            "check_target=False (--unchecked) goes on without this test"
+        )
+
+    def __reduce__(self) -> tuple[type[TargetChangedError], tuple[object, ...]]:
+        return type(self), (self.x, self.stored, self.values)
 
 
 class StoreLockedError(StoreError):

@@ -62,6 +62,7 @@ def test_the_installed_command_is_main():
     ("error", "code"),
     [
         (errors.StoreMismatchError("run", []), 4),
+        (errors.TargetChangedError([0.5], -1.0, [-2.0]), 4),
         (errors.StoreLockedError("in use"), 5),
         (errors.StoreCorruptError("bad line"), 6),
         (errors.StoreFullError("full"), 1),

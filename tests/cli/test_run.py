@@ -39,6 +39,20 @@ def test_a_run_whose_budget_ends_is_kept_and_goes_on(sparing_command, model, tmp
     assert sparing.load(store / RESULT).n_evaluations == 15
 
 
+def test_an_edited_model_is_refused(sparing_command, model, tmp_path):
+    store = tmp_path / "run"
+    sparing_command("run", model, "--store", store, "--quiet", "--seed", 1, "--max-evaluations", 12)
+    edited = tmp_path / "edited.py"
+    edited.write_text(MODEL.replace("-0.5 *", "-0.7 *"))
+    assert edited.read_text() != MODEL
+    for command in (("run", edited, "--store", store), ("resume", store, edited)):
+        answer = sparing_command(*command, "--quiet", "--max-evaluations", 12)
+        assert answer.code == ExitCode.OTHER_PROBLEM
+        assert "the target seems to have changed" in answer.err
+        answer = sparing_command(*command, "--quiet", "--max-evaluations", 12, "--unchecked")
+        assert answer.code == ExitCode.NOT_TRUSTED
+
+
 @pytest.mark.parametrize("apart", [False, True], ids=["one log", "two files"])
 def test_the_summary_is_read_once(model, tmp_path, apart):
     arguments = ("run", str(model), "--seed", "1", "--max-evaluations", "12")
@@ -72,6 +86,7 @@ def test_options_reach_the_inference(sparing_command, model, tmp_path, monkeypat
         "workers": 2,
         "batch_size": 3,
         "time_limit": 0.5,
+        "check_target": True,
         "tolerance": 0.05,
         "seed": None,
         "runs": None,

@@ -7,6 +7,7 @@ import pytest
 
 import sparing
 from sparing.cli.exit_codes import ExitCode
+from sparing.executors import Outcome
 from sparing.store.lock import Holder, lock_state
 from sparing.store.lock_owner import this_process
 
@@ -43,6 +44,32 @@ def test_for_people(sparing_command, directory):
     assert "rate = " in text
     assert "data 7" in text
     assert all(line == line.rstrip() for line in text.splitlines())
+
+
+HOSTILE = "\x1b[2J\u202e\ud800"
+
+
+@pytest.mark.parametrize("command", ["status", "verify"])
+def test_nothing_in_a_lock_reaches_the_terminal_as_it_is(sparing_command, directory, command):
+    owner = dataclasses.replace(this_process(), command=HOSTILE, host=HOSTILE)
+    (directory / "lock").write_bytes(owner.encoded())
+    answer = sparing_command(command, directory)
+    assert r"(\x1b[2J\u202e\ud800)" in answer.out
+    assert "\x1b" not in answer.out + answer.err
+
+
+def test_nothing_in_a_tag_reaches_the_terminal_as_it_is(sparing_command, tmp_path, problem):
+    sparing.Inference(problem, store=tmp_path / "run", tag=HOSTILE).close()
+    assert r"\x1b[2J\u202e\ud800" in sparing_command("status", tmp_path / "run").out
+    error = sparing_command("run", tmp_path / HOSTILE.replace("\ud800", ""), "--quiet")
+    assert "\x1b" not in error.err
+
+
+def test_the_times_of_a_clock_that_is_far_off(sparing_command, tmp_path, problem):
+    with sparing.Inference(problem, store=tmp_path / "run") as run:
+        outcome = Outcome(-1.0, sparing.Status.OK, 1.0, started=-1e12, ended=-1e12)
+        run.tell_outcome(run.ask()[0], outcome)
+    assert "-1e+12 s" in sparing_command("status", tmp_path / "run").out
 
 
 def test_a_saved_result_means_finished(sparing_command, directory, result):

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from pathlib import Path
 
 import pytest
 from tests.store.support import contents
@@ -163,6 +164,9 @@ def test_points_in_flight_and_the_spool(verified, directory):
     assert code == ExitCode.OK
     assert checks["spool"][1][0] == "note"
     assert "that point is evaluated again" in checks["spool"][1][1]
+    write_spooled_outcome(str(directory / "spool"), 14, outcome | {"value": 1e300})
+    code, checks = verified()
+    assert "14.json cannot be used: the value of status 'ok' is finite" in checks["spool"][1][1]
 
 
 def test_a_damaged_snapshot_is_a_note(verified, directory):
@@ -196,3 +200,66 @@ def test_not_a_run_directory(sparing_command, tmp_path):
     answer = sparing_command("verify", tmp_path)
     assert answer.code == ExitCode.USAGE
     assert "is not a run directory" in answer.err
+
+
+@pytest.mark.parametrize("line", [6, 7])
+def test_a_damaged_run_is_repaired_and_goes_on(sparing_command, directory, tmp_path, model, line):
+    damage(directory, line)
+    new = tmp_path / "new"
+    assert sparing_command("verify", directory, model, "--repair", new).code == ExitCode.USAGE
+    done = sparing_command("verify", directory, "--repair", new, "--json").json["runs"][0]
+    lost_result = line % 2
+    assert done["n_evaluations"] == 15 - lost_result
+    assert f"line {line + 1}: its checksum does not match" in done["missing"]
+    assert sparing_command("verify", new).code == ExitCode.OK
+    answer = sparing_command("resume", new, model, "--max-evaluations", "15", "--json")
+    assert answer.json["n_evaluations"] == 15
+    assert "must not be there" in sparing_command("verify", directory, "--repair", new).err
+
+
+def damage(run, line):
+    lines = (run / JOURNAL).read_bytes().splitlines(keepends=True)
+    lines[line] = lines[line].replace(b'"seq":', b'"sEq":')
+    (run / JOURNAL).write_bytes(b"".join(lines))
+
+
+def test_several_runs_are_repaired_together_and_go_on(sparing_command, tmp_path, model):
+    old, new = tmp_path / "old", tmp_path / "new"
+    options = ("--seed", 1, "--quiet", "--max-evaluations", 11, "--json")
+    before = sparing_command("run", model, "--store", old, "--runs", 3, *options).json
+    damage(old / "run-1", 7)  # a result
+    damage(old / "run-2", 6)  # a proposal
+    damage(old / "pooled-33", 2)  # what it was told
+    assert sparing_command("verify", old).code == ExitCode.DAMAGED
+    assert sparing_command("resume", old, model).code == ExitCode.DAMAGED
+    answer = sparing_command("verify", old, "--repair", new, "--json")
+    assert answer.code == ExitCode.OK
+    kept = {Path(run["path"]).name: run["n_evaluations"] for run in answer.json["runs"]}
+    n_pooled = before["result"]["n_evaluations"]
+    assert kept == {"run-1": 10, "run-2": 11, "run-3": 11, "pooled-33": n_pooled - 1}
+    assert [len(run["missing"]) > 0 for run in answer.json["runs"]] == [True, True, False, True]
+    assert sparing_command("verify", new).code == ExitCode.OK
+    after = sparing_command("resume", new, model, "--quiet", "--max-evaluations", 11, "--json").json
+    assert [run["n_evaluations"] for run in after["diagnosis"]["runs"]] == [11, 11, 11]
+    assert after["result"]["log_evidence"] == pytest.approx(0.0, abs=0.02)
+
+
+def test_a_run_of_several_that_cannot_be_repaired_does_not_keep_the_others_from_it(
+    sparing_command, tmp_path, model
+):
+    old, new = tmp_path / "old", tmp_path / "new"
+    options = ("--seed", 1, "--quiet", "--max-evaluations", 11)
+    sparing_command("run", model, "--store", old, "--runs", 3, *options)
+    (old / "run-2" / "problem.json").unlink()
+    answer = sparing_command("verify", old, "--repair", new)
+    assert answer.code == ExitCode.DAMAGED
+    assert "cannot be repaired: it has no problem.json" in answer.out
+    assert sorted(path.name for path in new.iterdir()) == [
+        "pooled-33",
+        "run-1",
+        "run-3",
+        "runs.json",
+    ]
+    again = ("run", model, "--store", new, "--runs", 3, *options, "--json")
+    after = sparing_command(*again).json
+    assert len(after["diagnosis"]["runs"]) == 3

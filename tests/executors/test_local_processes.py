@@ -2,18 +2,20 @@ import gc
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import CancelledError, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sparing.errors import SettingsError
-from sparing.executors import LocalProcesses, TimedOutError, WorkerDiedError, local_processes
+from sparing.executors import LocalProcesses, TimedOutError, WorkerDiedError, child, local_processes
 
 PATIENCE = 30.0
 
@@ -257,6 +259,148 @@ def test_an_interpreter_that_ends_leaves_no_process(tmp_path):
     )
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=PATIENCE)
     until(lambda: not alive(pid_in(tmp_path)))
+
+
+def descriptors():
+    return {int(path.name) for path in Path("/proc/self/fd").iterdir()}
+
+
+def scribble(content, spared, then):
+    """Write to every descriptor that it finds, as a lost one would."""
+    for descriptor in descriptors() - spared:
+        with suppress(OSError):
+            os.set_blocking(descriptor, False)
+            os.write(descriptor, content)
+            os.read(descriptor, 1 << 16)
+    return then()
+
+
+@pytest.mark.parametrize("content", [b"\0\0", b"\0" * 64, b"\xff" * 3, b"ready" * 30_000])
+def test_what_a_call_writes_to_descriptors_it_inherited_harms_nobody(content):
+    spared = descriptors()  # the test's own
+    with LocalProcesses(3) as executor:
+        quiet = executor.submit(time.sleep, 0.3)
+        loud = [executor.submit(scribble, content, spared, os.getpid) for _ in range(4)]
+        assert len({future.result(PATIENCE) for future in loud}) == 4
+        assert quiet.result(PATIENCE) is None
+        assert isinstance(
+            executor.submit(scribble, content, spared, die).exception(PATIENCE), WorkerDiedError
+        )
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_message_that_stops_in_the_middle_holds_up_nobody(executor, tmp_path, monkeypatch):
+    """The watcher looks after the others and their limits, and hears what is cancelled."""
+    sendall = socket.socket.sendall
+
+    def half(sender, message):
+        sendall(sender, message[: len(message) // 2] if len(message) > 1000 else message)
+        if len(message) > 1000:
+            hang(tmp_path)
+
+    monkeypatch.setattr(child.socket.socket, "sendall", half, raising=False)
+    stopped = executor.submit(bytes, 2000)
+    pid = pid_in(tmp_path)
+    assert executor.submit(abs, -3).result(PATIENCE) == 3
+    with pytest.raises(TimedOutError):
+        executor.submit_limited(0.1, hang).result(PATIENCE)
+    stopped.cancel()
+    until(lambda: not alive(pid))
+
+
+def test_a_result_that_was_damaged_on_its_way_is_refused(executor, monkeypatch):
+    monkeypatch.setattr(child.zlib, "crc32", lambda message: os.getpid())  # not the parent's
+    with pytest.raises(WorkerDiedError, match="damaged"):
+        executor.submit(abs, -3).result(PATIENCE)
+
+
+def test_children_inherit_no_descriptor_of_the_executor(executor):
+    def open_descriptors():
+        return {
+            str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()
+        }
+
+    before = open_descriptors()
+    executor.submit(hang)
+    new = executor.submit(open_descriptors).result(PATIENCE) - before
+    # Its own end, and what multiprocessing has between the child, its parent and the other child.
+    assert len([name for name in new if name.startswith("socket:")]) == 1
+    assert len([name for name in new if name.startswith("pipe:")]) <= 4
+
+
+ORPHANS = """
+import os, pathlib, signal, subprocess, sys, threading, time
+from sparing.executors import LocalProcesses, guard
+
+def work(kind):
+    if kind == "starts a simulator":
+        process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+        pathlib.Path(sys.argv[1], f"simulator-{process.pid}").touch()
+    if kind == "does not listen":
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+    pathlib.Path(sys.argv[1], f"worker-{os.getpid()}").touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    start_method, helper = sys.argv[2:]
+    executor = LocalProcesses(2, start_method=start_method)
+    for kind in ("starts a simulator", "does not listen"):
+        submit = lambda: executor.submit(work, kind)
+        if helper == "guard":  # the death signal goes by the main thread
+            thread = threading.Thread(target=submit)
+            thread.start()
+            thread.join()
+        else:
+            submit()
+            os.kill(guard.guard._process.pid, signal.SIGKILL)
+    print(guard.guard._process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "start_method"),
+    [(signal.SIGHUP, "fork"), (signal.SIGQUIT, "fork"), (signal.SIGKILL, "spawn")],
+)
+def test_workers_and_what_they_started_end_with_their_parent(tmp_path, number, start_method):
+    with orphans_of(tmp_path, number, start_method, "guard") as (simulator, *workers):
+        for pid in (simulator, *workers):
+            until(lambda pid=pid: not alive(pid))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the death signal is Linux's")
+def test_workers_end_with_their_parent_where_the_guard_was_killed(tmp_path):
+    with orphans_of(tmp_path, signal.SIGKILL, "fork", "death signal") as (_, *workers):
+        for pid in workers:
+            until(lambda pid=pid: not alive(pid))
+
+
+@contextmanager
+def orphans_of(folder, number, start_method, helper):
+    """What one of two workers started, and the workers, of a process that was killed."""
+    script, pids = folder / "orphans.py", folder / "pids"
+    script.write_text(ORPHANS)
+    pids.mkdir()
+    command = [sys.executable, str(script), str(pids), start_method, helper]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        try:
+            watcher = int(parent.stdout.readline())
+            until(lambda: len(list(pids.iterdir())) == 3)
+            assert alive(watcher) == (helper == "guard")
+        finally:
+            parent.send_signal(number)
+    orphans = [int(path.name.split("-")[1]) for path in sorted(pids.iterdir())]
+    try:
+        until(lambda: not alive(watcher))
+        yield orphans
+    finally:
+        for pid in orphans:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True])

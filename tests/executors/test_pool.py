@@ -156,6 +156,63 @@ def test_runs_that_share_a_pool_have_their_own_spools(tmp_path):
         assert (identifier, record["value"]) == (0, value)
 
 
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def close_pipes():
+    """As a worker does whose pipe breaks: everything but its standard streams is closed."""
+    os.closerange(3, 256)
+
+
+@pytest.mark.parametrize("end", [die, close_pipes, lambda: time.sleep(60)])
+def test_what_reached_the_spool_is_not_lost_with_its_worker(tmp_path, monkeypatch, end):
+    from sparing import store
+
+    write = store.write_spooled_outcome
+    monkeypatch.setattr(store, "write_spooled_outcome", lambda *all_: (write(*all_), end()))
+    with EvaluationPool(make(), workers=2, time_limit=2.0) as pool:
+        for identifier in range(3):
+            pool.submit(point(identifier), str(tmp_path))
+        outcomes = gather(pool, 3)
+    assert [outcomes[k].value for k in range(3)] == [0.0, -1.0, -4.0]
+
+
+def test_what_reached_the_spool_is_not_evaluated_again_when_a_pool_breaks(tmp_path, monkeypatch):
+    from sparing import store
+
+    write = store.write_spooled_outcome
+    monkeypatch.setattr(store, "write_spooled_outcome", lambda *all_: (write(*all_), die()))
+    with ProcessPoolExecutor(1) as executor, EvaluationPool(make(noted), executor) as pool:
+        pool.submit(point(2), str(tmp_path))
+        assert gather(pool, 1)[2].value == -4.0
+    assert Path(os.environ["NOTES"]).read_text() == "2.0 "
+
+
+def noted(x):
+    with Path(os.environ["NOTES"]).open("a") as file:
+        file.write(f"{x[0]} ")
+    return square(x)
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("NOTES", str(tmp_path_factory.mktemp("notes") / "calls"))
+
+
+def test_a_spooled_outcome_of_an_earlier_try_is_not_that_of_a_later_one(tmp_path):
+    def failing_then_dying(x):
+        if not Path(os.environ["NOTES"]).exists():
+            noted(x)
+            raise ValueError("first")
+        die()
+
+    policy = FailurePolicy(exception=retry(1))
+    with EvaluationPool(make(failing_then_dying), workers=1, policy=policy) as pool:
+        pool.submit(point(1), str(tmp_path))
+        assert gather(pool, 1)[1].kind is FailureKind.WORKER_DIED
+
+
 def test_workers_evaluate_closures_and_name_themselves():
     scale = 2.0
     with EvaluationPool(make(lambda x: scale * square(x)), workers=2) as pool:

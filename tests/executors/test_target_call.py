@@ -139,6 +139,16 @@ def test_sys_exit_in_a_worker_is_a_failure():
     assert (outcome.status, outcome.message) == (Status.FAILED, "the target called sys.exit(3)")
 
 
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, GeneratorExit])
+def test_whatever_the_target_raises_in_a_worker_is_a_failure(interruption):
+    def log_density(x):
+        raise interruption("of its own")
+
+    outcome = record_to_outcome(evaluate_remotely(problem(log_density), X, 0))
+    message = f"{interruption.__name__}: of its own"
+    assert (outcome.status, outcome.message) == (Status.FAILED, message)
+
+
 def test_the_alarm_ends_python_code_and_is_taken_down():
     def hanging(x):
         try:

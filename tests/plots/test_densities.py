@@ -26,6 +26,6 @@ def test_region_levels_hold_the_mass_they_name():
         assert level == pytest.approx(1.0 - mass, abs=0.01)
 
 
-@pytest.mark.parametrize("density", [np.zeros((4, 4)), np.eye(1)])
+@pytest.mark.parametrize("density", [np.zeros((4, 4)), np.eye(1), np.full((2, 2), 1e308)])
 def test_region_levels_of_a_degenerate_density(density):
     assert region_levels(density, (0.9, 0.5)) is None

@@ -98,6 +98,9 @@ def test_other_kinds_of_numbers():
     assert problem.plausible_lower.tolist() == [0.25, -1.0]
 
 
+UNSEEN = "with characters nobody can see: write a backslash twice, or r'...', where one is meant"
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -122,6 +125,9 @@ def test_other_kinds_of_numbers():
         ({"names": ["a", "a"]}, "names holds 'a' more than once"),
         ({"names": ["a", 2]}, "names holds 2, which is not a name"),
         ({"names": ["a", " "]}, "names holds ' ', which is not a name"),
+        ({"names": ["a", "\beta"]}, rf"names holds '\x08eta', {UNSEEN}"),
+        ({"names": ["a", "\nu"]}, rf"names holds '\nu', {UNSEEN}"),
+        ({"names": ["a", "\udc80"]}, rf"names holds '\udc80', {UNSEEN}"),
         ({"names": 5}, "names must be a sequence of strings, not 5"),
         ({"periodic": "phase"}, "periodic names 'phase', which is not a parameter"),
         ({"periodic": ["rate", "shift"]},

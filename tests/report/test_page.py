@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tests.hand_made import with_outcome
 from tests.report.records import (
     converged,
     failing,
@@ -65,6 +66,17 @@ class Page(HTMLParser):
 def failing_html():
     result = with_evidence(failing(), sd=2.0)  # a red light, whatever else there is
     return report_page(result, title="A <hostile> & long title")
+
+
+def test_a_page_can_be_written_whatever_the_target_said_and_its_clock_showed(tmp_path):
+    entry = failing().failed[0]
+    worst = with_outcome(entry, message="\x1b[2J\ud800", started=-1e12, ended=-1e12)
+    evaluations = (*failing().evaluations, replace(worst, index=failing().n_evaluations))
+    page = replace(failing(), evaluations=evaluations).report(tmp_path / "run.html")
+    text = page.read_text("utf-8")
+    assert r"\x1b[2J\ud800" in text
+    assert "\x1b" not in text
+    assert "-1e+12 s" in text
 
 
 def test_report_writes_one_file_and_returns_its_path(tmp_path):

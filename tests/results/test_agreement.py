@@ -66,6 +66,14 @@ def test_a_pair_in_closed_form():
     assert pair.mmtv == pytest.approx(2 * ndtr(0.5) - 1, abs=2e-3)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_unit_of_a_parameter_does_not_matter(scale):
+    """Also where the square of a standard deviation is beyond what a float can hold."""
+    problem = sparing.Problem(flat, -2.0 * scale, 2.0 * scale)
+    runs = [make_result(problem, mean=m * scale, sd=scale, seed=m) for m in (0, 1)]
+    assert pair_agreement(0, 1, runs).divergence == pytest.approx(0.5)
+
+
 def test_what_two_runs_report_as_their_errors_adds_up():
     runs = [make_result(posterior_error=0.01), make_result(posterior_error=0.03, seed=1)]
     assert pair_agreement(0, 1, runs).expected_divergence == pytest.approx(0.04)

@@ -1,10 +1,14 @@
 """Runs that lose nothing: killed anywhere and resumed, they end as if nothing had happened."""
 
+import errno
+import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +18,10 @@ from scipy import stats
 from tests.light import LIGHT
 
 import sparing
-from sparing.errors import SparingError
+from sparing.errors import SparingError, StoreError
+from sparing.executors import InvalidRecordError, Outcome
+from sparing.problem.evaluations import Status
+from sparing.store import MemoryStore
 
 TARGET = stats.multivariate_normal([0.5, -0.3], [[1.0, 0.8], [0.8, 1.0]])
 BUDGET = 27  # five iterations, the last with two points
@@ -90,7 +97,8 @@ def test_killed_in_an_evaluation_and_resumed(tmp_path, uninterrupted, killed_at,
         return log_density(x)
 
     assert_identical(run(store, make_problem(counted)), uninterrupted)
-    assert len(evaluated) == BUDGET - killed_at + 1  # nothing was evaluated twice
+    n_checked = int(killed_at > 1)  # a stored point
+    assert len(evaluated) == BUDGET - killed_at + 1 + n_checked  # nothing else twice
 
 
 def test_a_snapshot_of_another_release_is_passed_over(tmp_path, uninterrupted, monkeypatch):
@@ -115,7 +123,7 @@ def test_a_finished_run_is_read_back_without_an_evaluation(tmp_path, uninterrupt
     def never(x):
         raise AssertionError("evaluated")
 
-    assert_identical(run(store, make_problem(never)), uninterrupted)
+    assert_identical(run(store, make_problem(never), check_target=False), uninterrupted)
 
 
 def test_a_finished_run_goes_on_with_a_larger_budget(tmp_path):
@@ -123,6 +131,16 @@ def test_a_finished_run_goes_on_with_a_larger_budget(tmp_path):
     run(store, max_evaluations=12)
     result = run(store, max_evaluations=20)
     assert result.n_evaluations == 20
+
+
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_a_smaller_budget_does_not_change_a_finished_run(tmp_path, snapshots):
+    finished = run(tmp_path, max_evaluations=24)
+    if not snapshots:
+        shutil.rmtree(tmp_path / "snapshots")
+    again = run(tmp_path, max_evaluations=10)
+    assert_identical(again, finished)
+    assert (again.stop_reason, len(again.history)) == (finished.stop_reason, len(finished.history))
 
 
 def test_another_problem_is_refused_and_named(tmp_path):
@@ -161,6 +179,75 @@ def test_results_left_in_the_spool_are_taken_up(tmp_path):
     assert {tuple(proposals[0].x), tuple(proposals[2].x)} <= set(evaluated)
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"value": 1e300}, "of a size up to 1e\\+12, not 1e\\+300"),
+        ({"value": "nan"}, "is finite"),
+        ({"status": "splendid"}, "splendid"),
+        ({"tries": 2}, "unknown in an outcome: tries"),
+        ({"noise_sd": 1e200}, "noise"),
+        ({"noise_sd": "nan"}, "noise"),
+    ],
+)
+def test_a_spooled_result_that_says_nonsense_is_named_and_evaluated_again(tmp_path, change, reason):
+    from sparing.executors import Outcome, outcome_to_record
+    from sparing.store import write_spooled_outcome
+
+    store = tmp_path / "run"
+    with begun(store) as run_:
+        (proposal,) = run_.ask()
+    record = outcome_to_record(Outcome(-1.0, sparing.Status.OK, 0.1)) | change
+    write_spooled_outcome(str(store / "spool"), 0, record)
+    with pytest.warns(sparing.SparingWarning, match=rf"spool/0\.json .*{reason}"):
+        result = run(store, max_evaluations=10)
+    assert result.evaluations[0].value == log_density(proposal.x)
+    assert not list((store / "spool").iterdir())
+
+
+def remove(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def replace_by_a_file(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.unlink(missing_ok=True)
+    folder.touch()
+
+
+def test_a_run_goes_on_when_its_snapshots_are_removed(tmp_path, uninterrupted):
+    store = tmp_path / "run"
+    result = run(store, callback=lambda info: remove(store / "snapshots"))
+    assert_identical(result, uninterrupted)
+    assert_identical(run(store), uninterrupted)
+
+
+def test_a_run_goes_on_without_snapshots_that_cannot_be_written(tmp_path, uninterrupted):
+    store = tmp_path / "run"
+    with pytest.warns(sparing.SparingWarning, match="go on without a snapshot.*snapshots"):
+        result = run(store, callback=lambda info: replace_by_a_file(store / "snapshots"))
+    assert_identical(result, uninterrupted)
+
+
+def test_a_disk_that_is_full_at_a_snapshot_does_not_end_the_run(
+    tmp_path, uninterrupted, monkeypatch
+):
+    from sparing.store import files
+
+    write_durably = files.write_durably
+
+    def full(path, content):
+        if path.suffix == ".npz":
+            with files.explained_errors(path, "write"):
+                raise OSError(errno.ENOSPC, "No space left on device")
+        write_durably(path, content)
+
+    monkeypatch.setattr(files, "write_durably", full)
+    with pytest.warns(sparing.SparingWarning, match="No space left on device"):
+        result = run(tmp_path / "run")
+    assert_identical(result, uninterrupted)
+
+
 def test_points_evaluated_elsewhere_survive_a_resume(tmp_path):
     store = tmp_path / "run"
     own = np.array([0.4, -0.2])
@@ -172,6 +259,35 @@ def test_points_evaluated_elsewhere_survive_a_resume(tmp_path):
         np.testing.assert_array_equal(second.evaluations[0].x, own)
         assert second.evaluations[1].message == "the cluster was down"
         assert second.seed == 1
+
+
+POISON = {
+    "noise": Outcome(-1.0, Status.OK, 0.1, noise_sd=1e200),
+    "value": Outcome(1e300, Status.OK, 0.1),
+    "a value where there is none": Outcome(-1.0, Status.FAILED, 0.1),
+    "duration": Outcome(-1.0, Status.OK, "long"),
+    "text": Outcome("-1.0", Status.OK, 0.1),
+    "a truth": Outcome(True, Status.OK, 0.1),
+    "message": Outcome(math.nan, Status.FAILED, 0.1, message=None),
+}
+
+
+@pytest.mark.parametrize("outcome", POISON.values(), ids=POISON)
+def test_what_could_not_be_read_back_is_not_recorded(tmp_path, outcome):
+    with begun(tmp_path) as driven:
+        (proposal,) = driven.ask()
+        with pytest.raises(InvalidRecordError):
+            driven.tell_outcome(proposal, outcome)
+    with begun(tmp_path) as driven:
+        assert (driven.n_evaluations, len(driven.pending)) == (0, 1)
+
+
+def test_an_event_of_a_store_that_cannot_be_used_is_named(tmp_path):
+    """Of an earlier release, say: nothing is refused without a word on what to do."""
+    store = MemoryStore(1)
+    store.append(sparing.Proposal(0, np.array([1e300, 0.0])))
+    with pytest.raises(StoreError, match=r"(?s)event 1 of the stored run.*1e\+300.*tell"):
+        sparing.Inference(make_problem(), store=store)
 
 
 def test_a_disk_that_is_full_stops_the_run_and_nothing_is_lost(
@@ -278,8 +394,10 @@ class TestExecution:
         assert abs(result.log_evidence) < 0.05
         workers = {entry.worker for entry in result.evaluations}
         assert len(workers) == result.n_evaluations  # one process each
-        identifiers = [entry.identifier for entry in result.evaluations]
-        assert sorted(identifiers) == list(range(result.n_evaluations))
+        # The run may end while an earlier point than its last is still in flight.
+        identifiers = {entry.identifier for entry in result.evaluations}
+        assert len(identifiers) == result.n_evaluations
+        assert identifiers <= set(range(result.n_evaluations + 1))
 
     def test_one_worker_is_the_sequential_run(self, uninterrupted):
         assert_identical(run(workers=1), uninterrupted)
@@ -345,3 +463,86 @@ class TestExecution:
         policy = sparing.FailurePolicy(exception=sparing.retry(2))
         result = run(problem=make_problem(flaky), failures=policy, max_evaluations=12)
         assert all(entry.status is sparing.Status.OK for entry in result.evaluations)
+
+
+def test_threads_that_share_a_run_take_turns(tmp_path, monkeypatch):
+    from sparing.vbmc.engine import Engine
+
+    propose, apply = Engine.propose, Engine.apply
+
+    def slow(method):
+        def call(engine, *arguments):
+            found = method(engine, *arguments)
+            time.sleep(0.002)  # lets the other threads in
+            return found
+
+        return call
+
+    monkeypatch.setattr(Engine, "propose", slow(propose))
+    monkeypatch.setattr(Engine, "apply", slow(apply))
+    problems = []
+
+    def work(shared):
+        try:
+            while proposals := shared.ask(2):
+                for proposal in proposals:
+                    shared.tell(proposal, log_density(proposal.x))
+        except Exception as error:
+            problems.append(error)
+
+    with begun(tmp_path / "run") as shared:
+        threads = [threading.Thread(target=work, args=(shared,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert problems == []
+    monkeypatch.undo()
+    with begun(tmp_path / "run") as again:
+        assert sorted(entry.identifier for entry in again.evaluations) == list(range(BUDGET))
+        assert [entry.value for entry in again.evaluations] == [
+            log_density(entry.x) for entry in again.evaluations
+        ]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_a_signal_does_not_wait_for_a_process_pool_of_the_users(tmp_path, number, code):
+    script = tmp_path / "pool.py"
+    script.write_text(
+        textwrap.dedent("""
+            import os, pathlib, signal, sys, time
+            from concurrent.futures import ProcessPoolExecutor
+            import sparing
+
+            def log_density(x):
+                handler = signal.getsignal(signal.SIGTERM)
+                pathlib.Path(sys.argv[1], str(os.getpid())).write_text(f"{handler!r}")
+                time.sleep(600.0)
+
+            if __name__ == "__main__":
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                problem = sparing.Problem(log_density, [-2, -2], [2, 2])
+                with ProcessPoolExecutor(2) as executor:
+                    try:
+                        sparing.infer(problem, executor=executor, progress=False)
+                    except KeyboardInterrupt:
+                        pass
+        """)
+    )
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    command = [sys.executable, str(script), str(pids)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 60.0
+            while len(list(pids.iterdir())) < 2 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.send_signal(number)
+            _, complaints = process.communicate(timeout=60.0)
+        finally:
+            for pid in [process.pid, *(int(path.name) for path in pids.iterdir())]:
+                if process.returncode is None:
+                    os.kill(pid, signal.SIGKILL)
+    assert process.returncode == code
+    assert "its workers were ended" in complaints
+    assert {path.read_text() for path in pids.iterdir()} == {repr(signal.SIG_DFL)}

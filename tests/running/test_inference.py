@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 from scipy import stats
+from tests.light import LIGHT
 
 import sparing
 from sparing.variational.divergence import gaussianised_symmetric_kl
@@ -142,6 +143,77 @@ def test_a_proposal_can_be_told_only_once():
         driven.tell(proposal, 0.0)
 
 
+def test_a_proposal_of_another_run_is_refused():
+    problem, *_ = gaussian_problem()
+    driven, other = (sparing.Inference(problem, seed=seed) for seed in (3, 4))
+    driven.ask()
+    with pytest.raises(ValueError, match="belongs to another run"):
+        driven.tell(other.ask()[0], 0.0)
+    for x in ([np.nan, 0.0], [0.0]):
+        with pytest.raises(ValueError, match="belongs to another run"):
+            driven.tell(sparing.Proposal(0, x), 0.0)
+    assert driven.n_evaluations == 0
+
+
+@pytest.mark.parametrize("value", ["-1.0", b"1", True, 1j, [1.0, 2.0], object(), 10**400])
+def test_only_a_real_number_can_be_told(value):
+    driven = sparing.Inference(gaussian_problem()[0], seed=3)
+    (proposal,) = driven.ask()
+    with pytest.raises(ValueError, match="must be one real number, got"):
+        driven.tell(proposal, value)
+    assert driven.n_evaluations == 0
+
+
+@pytest.mark.parametrize("noise_sd", [-1.0, np.nan, np.inf, 1e200, "1", True, None])
+def test_only_a_credible_noise_can_be_told(noise_sd):
+    driven = sparing.Inference(gaussian_problem()[0], seed=3)
+    (proposal,) = driven.ask()
+    with pytest.raises(ValueError, match="noise_sd must be a number from 0 to 1e"):
+        driven.tell(proposal, -1.0, noise_sd=noise_sd)
+    assert driven.n_evaluations == 0
+
+
+def test_a_noise_that_is_not_credible_is_a_failed_evaluation():
+    problem = sparing.Problem(lambda x: (-0.5 * float(x @ x), 1e200 if x[0] > 1.0 else 0.0), -2, 2)
+    result = run(problem, max_evaluations=14)
+    assert {entry.message.split(", at")[0] for entry in result.failed} == {
+        "log_density returned 1e+200 as the standard deviation of its noise, which must be a "
+        "number from 0 to 1e+12"
+    }
+
+
+def test_a_point_on_a_hard_bound_is_recorded_as_told():
+    """Moved inside, its value would be that of another point: 0.2 nats off with this slope."""
+    problem = sparing.Problem(lambda x: np.log(200.0) - 200.0 * float(x[0]), 0, 1, lower=0)
+    driven = sparing.Inference(problem, seed=1)
+    assert driven.tell([0.0], problem.log_joint([0.0])).x.tolist() == [0.0]
+    while not driven.finished:
+        for proposal in driven.ask():
+            driven.tell(proposal, problem.log_joint(proposal.x))
+    result = driven.result()
+    assert result.converged
+    assert abs(result.log_evidence) < 0.004
+    assert all(entry.value == problem.log_joint(entry.x) for entry in result.evaluations)
+
+
+@pytest.mark.parametrize(
+    ("x", "fault"),
+    [
+        ([0.0, 3.0], "x: x2 = 3 is outside its bounds"),
+        ([np.nan, 0.0], "x: x1 = nan is not finite"),
+        ([1e300, 0.0], "x: x1 = 1e+300 is more than 1e+15 widths of its plausible box away"),
+        (["0", 0.0], "x holds '0', which is not a real number"),
+    ],
+)
+def test_a_point_that_cannot_be_used_is_refused(x, fault):
+    problem = sparing.Problem(lambda x: 0.0, [-1, -1], [1, 1], lower=[-np.inf, -2], upper=[None, 2])
+    driven = sparing.Inference(problem, seed=3)
+    with pytest.raises(sparing.ProblemError) as caught:
+        driven.tell(x, 0.0)
+    assert fault in caught.value.faults[0]
+    assert driven.n_evaluations == 0
+
+
 def test_the_budget_is_kept_and_said_when_it_ends_the_run():
     problem, *_ = gaussian_problem()
     result = run(problem, max_evaluations=22)
@@ -235,23 +307,42 @@ def test_history_carries_what_the_contract_promises():
     assert entry.value == problem.log_joint(entry.x)
 
 
+BAD_ARGUMENTS = {
+    "problem": [None, 3],
+    "max_evaluations": [1, 20.5, True, "a", np.nan, np.inf, -np.inf, 1j],
+    "tolerance": [0.0, -1.0, np.nan, np.inf, "a", True, None, [0.1], 10**400],
+    "settings": ["paper", 3],
+    "seed": [-1, 1.5, True, "a"],
+    "batch_size": [0, -1, 2.5, np.nan, np.inf, "a", True],
+    "workers": [0, -1, 2.5, np.nan, np.inf, "a", True],
+    "time_limit": [0.0, -1.0, np.nan, np.inf, "a", True],
+    "failures": ["skip", 3],
+    "store": ["", " ", "a\0b", b"run", 3, True],
+    "tag": [3, None],
+    "progress": ["no", None, 2],
+    "callback": [3],
+    "runs": [0, -1, 2.5, "a", True],
+}
+
+
 @pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"max_evaluations": 1}, "max_evaluations"),
-        ({"max_evaluations": 20.5}, "max_evaluations"),
-        ({"tolerance": 0.0}, "tolerance"),
-        ({"tolerance": float("nan")}, "tolerance"),
-        ({"settings": "paper"}, "settings"),
-        ({"seed": -1}, "seed"),
-    ],
+    ("name", "value"), [(name, value) for name, bad in BAD_ARGUMENTS.items() for value in bad]
 )
-def test_bad_arguments_are_refused_before_the_first_evaluation(options, text):
+def test_bad_arguments_are_refused_before_anything_is_made(name, value, tmp_path, monkeypatch):
     def never(x):
         raise AssertionError("evaluated")
 
-    with pytest.raises(ValueError, match=text):
-        run(sparing.Problem(never, [-1], [1]), **options)
+    monkeypatch.chdir(tmp_path)
+    options = {"problem": sparing.Problem(never, [-1], [1]), "progress": False, name: value}
+    with pytest.raises(sparing.SettingsError, match=rf"1 fault:\n  - {name} must be "):
+        sparing.infer(**options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, np.nan, "a"])
+def test_ask_takes_whole_numbers_only(n):
+    with pytest.raises(ValueError, match="whole number"):
+        sparing.Inference(gaussian_problem()[0], seed=1).ask(n)
 
 
 def test_starting_points_are_evaluated_first():
@@ -278,3 +369,25 @@ def test_a_target_is_called_a_few_frames_below_infer():
     problem = sparing.Problem(log_density, -np.ones(2), np.ones(2))
     sparing.infer(problem, seed=1, max_evaluations=2, progress=False)
     assert max(depths) - len(inspect.stack()) <= 7
+
+
+@pytest.mark.parametrize("lower", [None, [0.0, -5.0]], ids=["unbounded", "bounded"])
+def test_what_the_user_makes_of_numpys_errors_is_for_the_user(tmp_path, lower):
+    """Underflow is ordinary in ours."""
+    seen = []
+
+    def log_density(x):
+        seen.append(np.geterr()["under"])
+        return -0.5 * float((x - 1.0) @ (x - 1.0))
+
+    problem = sparing.Problem(log_density, [0.5, -1.0], [3.0, 3.0], lower)
+    options = {"seed": 1, "settings": LIGHT, "progress": False, "store": tmp_path}
+    with np.errstate(all="raise"):
+        sparing.infer(problem, max_evaluations=12, **options)
+        result = sparing.infer(problem, max_evaluations=20, **options)
+        assert "log evidence" in result.summary()
+        draws = result.posterior.sample(200, seed=1)
+        assert np.isfinite(result.posterior.log_density(draws)).all()
+        result.save(tmp_path / "result.sparing")
+        sparing.load(tmp_path / "result.sparing")
+    assert set(seen) == {"raise"}

@@ -2,9 +2,10 @@
 
 import http.client
 import json
+import socket
 import threading
 import webbrowser
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from tests.report.records import log_joint, make_problem
@@ -166,3 +167,33 @@ def test_watch_opens_the_page_and_ends_with_ctrl_c(tmp_path, monkeypatch, capsys
     assert "http://127.0.0.1:" in told
     assert len(opened) == open_browser
     assert all(address in told for address in opened)
+
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.server_port), timeout=20)
+
+
+def test_idle_connections_are_few(tmp_path, monkeypatch):
+    sparing.Inference(make_problem(), seed=1, store=tmp_path).close()
+    monkeypatch.setattr(live, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(live._Handler, "timeout", 60.0)
+    with served(tmp_path) as server:
+        with ExitStack() as idle:
+            for _ in range(4):
+                idle.enter_context(connect(server))
+            for _ in range(3):
+                with connect(server) as refused:
+                    assert refused.recv(1) == b""
+        status = 0
+        while status != 200:  # as soon as one of the four is known to have gone
+            with suppress(OSError, http.client.HTTPException):
+                status, *_ = get(server, "/status")
+
+
+def test_silent_connections_end(tmp_path, monkeypatch):
+    assert live._Handler.timeout == live.PATIENCE
+    monkeypatch.setattr(live._Handler, "timeout", 0.05)
+    sparing.Inference(make_problem(), seed=1, store=tmp_path).close()
+    with served(tmp_path) as server, connect(server) as silent:
+        silent.sendall(b"GET / HTTP/1.1\r\n")
+        assert silent.recv(1) == b""

@@ -2,13 +2,14 @@ import errno
 import json
 import os
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.store.support import FINGERPRINT, JOURNAL, X, filled, opened, proposal, started
 
 from sparing.errors import StoreCorruptError, StoreError, StoreFullError
-from sparing.problem.evaluations import Evaluation, Outcome, Status
+from sparing.problem.evaluations import Evaluation, Outcome, Proposal, Status
 from sparing.problem.warning_text import WarningTopic
 from sparing.store import RunDirectory
 from sparing.store.checked_json import encode
@@ -41,6 +42,37 @@ def _noting(real, name, calls):
         return real(*arguments)
 
     return call
+
+
+OK = Outcome(-1.0, Status.OK, 0.1)
+UNREADABLE = {
+    "nan in x": Proposal(0, np.array([np.nan, 0.0])),
+    "inf in x": Evaluation(0, None, np.array([0.0, np.inf]), OK),
+    "negative identifier": Proposal(-1, X),
+    "no identifier": Proposal("first", X),
+    "rule": Proposal(0, X, rule=3),
+    "noise": Evaluation(0, None, X, replace(OK, noise_sd=1e200)),
+    "value": Evaluation(0, None, X, replace(OK, value=1e300)),
+    "message": Evaluation(0, None, X, replace(OK, message=b"text")),
+    "duration": Evaluation(0, None, X, replace(OK, duration="long")),
+}
+
+
+@pytest.mark.parametrize("event", UNREADABLE.values(), ids=UNREADABLE)
+def test_nothing_enters_that_cannot_be_read_back(tmp_path, event):
+    with opened(tmp_path) as store:
+        with pytest.raises(StoreError, match="cannot record"):
+            store.append(event)
+        store.append(proposal())
+    assert len(opened(tmp_path, read_only=True).events()) == 1
+
+
+def test_a_journal_that_was_poisoned_before_names_the_line(tmp_path):
+    members = {"seq": 0, "kind": "intent", "identifier": 0, "x": ["nan", 0.0]}
+    opened(tmp_path).close()
+    (tmp_path / JOURNAL).write_bytes(encode(members) + b"\n")
+    with pytest.raises(StoreCorruptError, match="line 1: its x is not finite"):
+        opened(tmp_path)
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ import pytest
 from tests.store.support import contents, opened, proposal, started
 
 from sparing.errors import StoreError, StoreLockedError
-from sparing.problem.warning_text import WarningTopic
 from sparing.store import lock as lock_module
 from sparing.store.lock import RunLock
 from sparing.store.lock_owner import TEXT_LENGTH, decode_owner, is_running, this_process
@@ -52,9 +51,7 @@ def test_a_second_process_is_refused_until_the_first_is_dead(tmp_path):
         process.wait()
         with opened(tmp_path) as store:
             assert len(store.events()) == 1
-            (warning,) = store.warnings
-            assert f"dead process {process.pid}" in warning
-            assert warning.topic is WarningTopic.LOCK_TAKEN_OVER
+            assert store.warnings == ()  # killed and started again: nothing to worry about
 
 
 def test_the_same_process_is_refused_too_and_told_so(tmp_path):
@@ -259,6 +256,15 @@ def test_the_text_fits_whatever_the_command(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["\x1f\u00e9" * 1000, "\n"])
     assert len(this_process().encoded()) == TEXT_LENGTH
     assert decode_owner(this_process().encoded()) is not None
+
+
+@pytest.mark.parametrize("now", [-1e12, 1e300])
+def test_a_clock_that_is_far_off_loses_no_lock(tmp_path, monkeypatch, now):
+    monkeypatch.setattr(time, "time", lambda: now)
+    with opened(tmp_path) as store:
+        store.append(proposal())
+        with pytest.raises(StoreLockedError, match="this process itself"):
+            opened(tmp_path)
 
 
 def test_processes_are_told_apart():

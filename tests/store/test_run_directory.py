@@ -6,7 +6,7 @@ import pytest
 from tests.store.support import JOURNAL, contents, filled, opened, proposal
 
 from sparing.errors import StoreCorruptError, StoreError, StoreLockedError, StoreMismatchError
-from sparing.store import RunDirectory
+from sparing.store import RunDirectory, write_spooled_outcome
 from sparing.store.checked_json import encode
 from sparing.testing.store import example_events
 
@@ -155,3 +155,45 @@ def test_a_file_in_the_way_is_a_clear_error(tmp_path):
 def test_errors_survive_pickling(error):
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+@pytest.mark.parametrize("name", ["lock", "evaluations.jsonl", "spool", "snapshots"])
+def test_links_to_other_places_are_refused(tmp_path, name):
+    """What is there would be emptied, appended to or removed."""
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    opened(run).close()
+    outside.mkdir()
+    for precious in ("0.json", "00000001.npz", ".lost.tmp", "file"):
+        (outside / precious).write_bytes(b"precious")
+    before = contents(outside)
+    place = run / name
+    place.rmdir() if place.is_dir() else place.unlink()
+    place.symlink_to(outside if name in ("spool", "snapshots") else outside / "file")
+    with pytest.raises(StoreError, match=f"{name} is a symbolic link to .*outside"):
+        opened(run)
+    assert contents(outside) == before
+
+
+def test_a_folder_that_becomes_a_link_during_a_run_is_not_written_to(tmp_path):
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "0.json").write_bytes(b"precious")
+    with opened(run) as store:
+        for name in ("spool", "snapshots"):
+            (run / name).rmdir()
+            (run / name).symlink_to(outside)
+        for call in (
+            lambda: store.spool.remove(0),
+            lambda: write_spooled_outcome(store.spool.directory, 1, {"value": 1.0}),
+            lambda: store.write_snapshot(1, {"a": np.zeros(1)}, {}),
+        ):
+            with pytest.raises(StoreError, match="symbolic link"):
+                call()
+    assert contents(outside) == {"0.json": b"precious"}
+
+
+def test_the_run_directory_itself_may_be_a_link(tmp_path):
+    (tmp_path / "place").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "place")
+    opened(tmp_path / "run").close()
+    assert (tmp_path / "place" / "evaluations.jsonl").exists()

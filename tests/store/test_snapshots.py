@@ -1,5 +1,6 @@
 import io
 import json
+import shutil
 import zipfile
 
 import numpy as np
@@ -236,3 +237,16 @@ def test_a_compressed_archive_is_ignored(tmp_path):
 def test_the_crafted_snapshots_are_wrong_only_where_they_say(tmp_path):
     plant(tmp_path, {"record.json": record(), "a.npy": npy(np.zeros(1))})
     assert opened(tmp_path, read_only=True).latest_snapshot().arrays["a"].tolist() == [0.0]
+
+
+def test_a_folder_that_is_gone_is_made_again_and_one_that_cannot_be_read_is_named(tmp_path):
+    folder = tmp_path / "snapshots"
+    with written(tmp_path) as store:
+        shutil.rmtree(folder)
+        assert store.latest_snapshot() is None
+        store.write_snapshot(4, {"a": np.zeros(1)}, {})
+        assert store.latest_snapshot().number == 4
+        shutil.rmtree(folder)
+        folder.touch()
+        assert store.latest_snapshot() is None
+        assert "snapshots" in store.warnings[0]

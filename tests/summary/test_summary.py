@@ -43,6 +43,22 @@ def light_of(result, topic):
     return next((check.light for check in check_run(result) if check.topic is topic), None)
 
 
+def test_nothing_the_target_said_reaches_the_terminal_as_it_is():
+    def log_density(x):
+        if x[0] > 0.9:
+            raise ValueError("\x1b[2J\ud800")
+        return -0.5 * float(x @ x)
+
+    result = sparing.infer(
+        sparing.Problem(log_density, -2, 2), seed=1, max_evaluations=12, progress=False
+    )
+    assert result.failed[0].message == "ValueError: \x1b[2J\ud800"  # the record is as it was
+    for text in (result.summary(), result._repr_html_(), *result.warnings):
+        text.encode("utf-8")
+        assert "\x1b" not in text
+    assert r"\x1b[2J\ud800" in result.summary()
+
+
 # ------------------------------------------------------------------ numbers
 
 

@@ -161,3 +161,24 @@ def test_pair_density_integrates_to_the_marginal():
     x, y = axis(item, 0, 15), np.linspace(1e-6, 1.0 - 1e-6, 4000)
     marginal = trapezoid(item.pair_density(0, 2, x, y), y, axis=0)
     np.testing.assert_allclose(marginal, item.marginal_density(0, x), rtol=1e-4)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("exponent", [-1000, -600, 600, 1000])
+def test_moments_and_densities_at_scales_whose_squares_no_float_can_hold(bounded, exponent):
+    def at(scale):
+        bounds = {"lower": [-4.0 * scale, -4.0 * scale]} if bounded else {}
+        box = np.array([1.0, 1.5]) * scale
+        problem = Problem(lambda x: 0.0, -box, box, **bounds)
+        return Posterior(MIXTURE, ParameterTransform.from_problem(problem), problem.names)
+
+    scale = 2.0**exponent
+    one, item = at(1.0), at(scale)
+    np.testing.assert_allclose(item.mean / scale, one.mean, rtol=1e-9)
+    np.testing.assert_allclose(item.sd / scale, one.sd, rtol=1e-9)
+    np.testing.assert_array_equal(np.diag(item.covariance), np.inf if exponent > 0 else 0.0)
+    x = np.array([[0.3, 0.2]])
+    log_density = one.log_density(x) - 2 * np.log(scale)
+    np.testing.assert_allclose(item.log_density(x * scale), log_density, rtol=1e-9)
+    assert item.density(x * scale) == (np.inf if exponent < 0 else 0.0)
+    assert item.log_density(np.full((1, 2), 1e308)) < -1e3

@@ -37,6 +37,7 @@ class ExitCode(enum.IntEnum):
 
 _CODES: tuple[tuple[type[SparingError], ExitCode], ...] = (
     (errors.StoreMismatchError, ExitCode.OTHER_PROBLEM),
+    (errors.TargetChangedError, ExitCode.OTHER_PROBLEM),
     (errors.StoreLockedError, ExitCode.IN_USE),
     (errors.StoreCorruptError, ExitCode.DAMAGED),
     (errors.LoadError, ExitCode.DAMAGED),

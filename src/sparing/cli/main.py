@@ -13,6 +13,7 @@ from sparing.cli import compare, export, run, status, verify
 from sparing.cli.exit_codes import ExitCode, code_for
 from sparing.cli.output import write_json
 from sparing.errors import SparingError
+from sparing.readable_text import readable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _failed(options: argparse.Namespace, text: str, code: ExitCode) -> int:
     """Say what is wrong: to a person on standard error, to a machine as JSON as well."""
-    sys.stderr.write(f"sparing: {text}\n")
+    sys.stderr.write(f"sparing: {readable(text)}\n")
     if getattr(options, "json", False):
         write_json({"error": text, "exit_code": int(code)})
     return code

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sparing.problem.evaluations import Evaluation
+from sparing.readable_text import readable
 from sparing.results.agreement import Diagnosis
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
@@ -39,7 +40,8 @@ def answer(options: argparse.Namespace, members: Mapping[str, Any], *parts: str 
     console = Console(width=width, highlight=False, markup=False, emoji=False)
     with console.capture() if plain_text else contextlib.nullcontext() as capture:
         for part in parts:
-            console.print(part, soft_wrap=isinstance(part, str))
+            is_text = isinstance(part, str)
+            console.print(readable(part) if is_text else part, soft_wrap=is_text)
     if capture is not None:  # rich fills columns up with blanks, which no file needs
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
@@ -59,7 +61,7 @@ def make_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     box = SIMPLE_HEAD if sys.stdout.isatty() else None
     table = Table(*headings, box=box, pad_edge=False, show_header=any(headings))
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(readable, row))
     return table
 
 

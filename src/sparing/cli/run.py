@@ -55,6 +55,8 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
         ("--save", Path, "FILE", f"the result's file (default: DIR/{RESULT})"),
     ):
         parser.add_argument(name, type=kind, metavar=metavar, help=text)
+    text = "trust that the model has not changed since its run was stored; saves an evaluation"
+    parser.add_argument("--unchecked", action="store_true", help=text)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     add_json(parser)
 
@@ -121,6 +123,7 @@ def _infer(
             workers=options.workers,
             batch_size=options.batch_size,
             time_limit=options.time_limit,
+            check_target=not options.unchecked,
             progress=not options.quiet,
             **own,
         )

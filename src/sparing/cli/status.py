@@ -6,7 +6,6 @@ import argparse
 import math
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from sparing.cli.exit_codes import ExitCode
 from sparing.cli.output import answer, make_table, status_counts
 from sparing.cli.stored_runs import open_run
 from sparing.problem.evaluations import Evaluation
+from sparing.readable_text import moment_text
 from sparing.results.result import Result
 from sparing.running.progress.progress import estimate
 from sparing.running.stored_run import (
@@ -225,5 +225,4 @@ def _result_text(result: Result | None) -> str:
 def _ago(moment: float) -> str:
     if not math.isfinite(moment):
         return ""
-    local = datetime.fromtimestamp(moment).astimezone().isoformat(" ", "seconds")
-    return f"{local} ({time.time() - moment:.0f} s ago)"
+    return f"{moment_text(moment)} ({time.time() - moment:.0f} s ago)"

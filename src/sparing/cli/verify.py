@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sparing.cli.arguments import MODEL_HELP, Commands, add_command, add_json
-from sparing.cli.exit_codes import ExitCode
+from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.model_file import load_model
 from sparing.cli.output import answer, make_table, only_the_answer, status_counts
 from sparing.cli.stored_runs import open_run, require_run_directory
-from sparing.errors import LoadError, StoreCorruptError
+from sparing.errors import LoadError, StoreCorruptError, StoreError
+from sparing.problem.evaluation_codec import InvalidRecordError, record_to_outcome
 from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.problem import Problem
 from sparing.results.files.result_reader import load
@@ -33,8 +34,9 @@ from sparing.store import RunDirectory, Spool
 from sparing.store.files import read_regular_file
 from sparing.store.journal import Scan, digests, scan
 from sparing.store.lock import Holder, lock_state
+from sparing.store.repair import Repair, repair, require_new
 from sparing.store.run_directory import JOURNAL, PROBLEM, SNAPSHOTS, SPOOL
-from sparing.store.run_group import read_group
+from sparing.store.run_group import open_group, read_group
 from sparing.store.snapshots import latest_snapshot
 
 
@@ -60,6 +62,12 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "verify", verify, "runs/decay model.py:problem")
     parser.add_argument("directory", type=Path, help="the run directory")
     parser.add_argument("model", nargs="?", help=f"{MODEL_HELP} (optional)")
+    parser.add_argument(
+        "--repair",
+        type=Path,
+        metavar="NEW_DIR",
+        help="copy everything that is intact to a new run directory, and say what is missing",
+    )
     add_json(parser)
 
 
@@ -69,7 +77,12 @@ def verify(options: argparse.Namespace) -> ExitCode:
     Checksums and order of every line, the problem's fingerprint, the lock, points in flight,
     results that workers left, snapshots and the saved result. Nothing is changed. With a model,
     also whether it is the run's. Of a directory of several runs, each is checked.
+
+    With --repair, every record whose checksum holds is copied to a new run directory, with which
+    the run goes on: also what lies behind a damaged line.
     """
+    if options.repair is not None:
+        return _repair(options)
     problem = None
     if options.model is not None:
         with only_the_answer(options):
@@ -87,9 +100,46 @@ def verify(options: argparse.Namespace) -> ExitCode:
         "checks": [asdict(found) | {"finding": found.finding.name.lower()} for found in remarks],
     }
     rows = [(remark.subject, remark.finding.value, remark.text) for remark in remarks]
-    verdict = "DAMAGED: restore what is damaged from a copy" if damaged else "intact"
+    advice = "restore what is damaged from a copy, or keep what is not with --repair NEW_DIR"
+    verdict = f"DAMAGED: {advice}" if damaged else "intact"
     answer(options, members, make_table(("what", "finding", ""), rows), verdict)
     return ExitCode.DAMAGED if damaged else ExitCode.OK
+
+
+def _repair(options: argparse.Namespace) -> ExitCode:
+    """Copy what is intact of each run, and say what is not."""
+    old, new = options.directory, options.repair
+    if options.model is not None:
+        raise UsageError("--repair takes no model: verify the new directory with it")
+    require_new(new)
+    group = read_group(old)
+    if group is not None:
+        open_group(new, group.n_runs, group.seed)
+    paths = {old: new} if group is None else {p: new / p.name for p in group.begun_paths}
+    repairs: dict[Path, Repair] = {}
+    lost: list[StoreError] = []
+    for path, target in paths.items():
+        try:
+            repairs[target] = repair(path, target)
+        except StoreError as error:  # of one among several: the others are worth keeping
+            if group is None:
+                raise
+            lost.append(error)
+    members = {
+        "directory": str(old),
+        "repaired": str(new),
+        "runs": [{"path": str(path)} | asdict(done) for path, done in repairs.items()],
+        "lost": [str(error) for error in lost],
+    }
+    rows = []
+    for path, done in repairs.items():
+        kept = f"{done.n_evaluations} evaluations of {done.n_proposals} proposals"
+        rows.append((str(path), "kept", f"{kept}, {done.n_spooled} results that workers left"))
+        rows += [(str(path), "missing", text) for text in done.missing]
+    rows += [("a run", "lost", str(error)) for error in lost]
+    verdict = f"{new} holds what is intact: go on with it as with the run"
+    answer(options, members, make_table(("what", "finding", ""), rows), verdict)
+    return ExitCode.DAMAGED if lost else ExitCode.OK
 
 
 def _inspect_run(directory: Path, model: str | None, problem: Problem | None) -> list[Remark]:
@@ -184,12 +234,18 @@ def _answer_fault(result: Evaluation, proposal: Proposal | None, answered_before
 
 def _inspect_spool(directory: Path, events: Sequence[Event]) -> Iterator[Remark]:
     spool = Spool(directory / SPOOL, read_only=True)
-    waiting = {identifier for identifier, _ in spool.harvest()}
+    waiting, faults = set(), []
+    for identifier, record in spool.harvest():
+        try:
+            record_to_outcome(record)
+            waiting.add(identifier)
+        except InvalidRecordError as error:
+            faults.append(f"{spool.directory}/{identifier}.json cannot be used: {error}")
     useful = waiting & {proposal.identifier for proposal in pending_proposals(events)}
     text = f"{len(useful)} results that workers left, to be taken up when the run goes on"
     leftovers = f"; {len(waiting - useful)} already recorded" if waiting - useful else ""
     yield Remark(SPOOL, Finding.OK, text + leftovers)
-    for warning in spool.warnings:
+    for warning in (*spool.warnings, *faults):
         yield Remark(SPOOL, Finding.NOTE, f"{warning}; that point is evaluated again")
 
 

@@ -118,6 +118,10 @@ class Backend:
     def release(self, _future: Future[Any], /) -> None:
         """Forget a call that is done, isolated or not."""
 
+    def end_calls(self) -> bool:
+        """End what runs in a user's executor, at its cost; whether that is possible."""
+        return False
+
     def close(self, cancel: bool) -> None:
         """Shut down what was made here; a user's executor stays as it is."""
         if self.owned:
@@ -198,6 +202,17 @@ class ProcessPoolBackend(Backend):
         pool, _ = self._isolated.pop(future, (None, ()))
         if pool is not None:
             pool.shutdown(wait=True)
+
+    def end_calls(self) -> bool:
+        """End all workers, which breaks the pool."""
+        processes = _processes(self.executor)
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(BURIAL)
+            if process.is_alive():  # it does not listen
+                process.kill()
+        return True
 
     def close(self, cancel: bool) -> None:
         """Shut down what was made here; what cannot be cancelled is ended."""

@@ -14,6 +14,7 @@ from typing import Self
 
 from sparing.errors import SettingsError, SparingError, TargetError
 from sparing.problem.evaluations import Evaluation, FailureKind, Outcome, Proposal
+from sparing.problem.user_values import is_whole
 
 # The fraction of failures means nothing before this many evaluations.
 MIN_EVALUATIONS_TO_JUDGE = 10
@@ -148,7 +149,7 @@ class Remainder(enum.Enum):
 
 def require_count(name: str, value: float, least: int) -> None:
     """SettingsError unless the value of a setting is an integer that is not less."""
-    if isinstance(value, bool) or value != int(value) or value < least:
+    if not is_whole(value, least):
         known = f"{least}, {least + 1}, {least + 2}, ..."
         raise SettingsError([f"{name} must be {known}, not {value!r}"])
 

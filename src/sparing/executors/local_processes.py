@@ -3,7 +3,7 @@
 A worker of a process pool cannot be stopped without breaking the pool. Here each call has its
 own process: a time limit, a cancelled future or a crash concern that call alone, and nothing a
 call leaves behind (memory, global state, a poisoned library) reaches the next. It costs a few
-milliseconds per call, nothing beside an expensive target.
+milliseconds per call, nothing beside an expensive target. No process outlives this one (`guard`).
 
 How the process is made (``start_method``):
 
@@ -25,6 +25,7 @@ import math
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -32,12 +33,13 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import Any
 
 from sparing.errors import SettingsError
-from sparing.executors.child import Child, start_child
+from sparing.executors.child import PIECE, Child, keep_from_children, start_child
 from sparing.executors.failures import TimedOutError, require_count
 
 # Seconds between asking a process to end (SIGTERM) and ending it (SIGKILL). Also how long a
@@ -76,7 +78,6 @@ class _Call:
     time_limit: float | None
     future: EndableFuture = field(default_factory=EndableFuture)
     child: Child = field(init=False)  # once it runs
-    is_ready: bool = False  # what it needs is imported: the time limit counts from there
     deadline: float = math.inf  # when to do something about it, by time.monotonic()
     verdict: tuple[bool, Any] | None = None  # what the future will get once the process is gone
     signals: list[signal.Signals] = field(default_factory=list)  # still to be sent
@@ -118,8 +119,8 @@ class LocalProcesses(Executor):
         self._running: list[_Call] = []
         self._is_shut_down = False
         self._thread: threading.Thread | None = None
-        self._wake_pipe: tuple[Connection, Connection] | None = None  # while there is a thread
-        self._is_woken = False
+        # While there is a thread: what is written to the second wakes it.
+        self._wake_pipe: tuple[socket.socket, socket.socket] | None = None
         _alive.add(self)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -198,8 +199,9 @@ class LocalProcesses(Executor):
             self._running.append(call)
 
     def _start_watcher(self) -> None:
-        self._wake_pipe = multiprocessing.Pipe(duplex=False)
-        receiver, _ = self._wake_pipe
+        receiver, sender = self._wake_pipe = socket.socketpair()
+        keep_from_children(receiver)
+        keep_from_children(sender)
         self._thread = threading.Thread(
             target=self._watch, args=(receiver,), name="sparing-processes", daemon=True
         )
@@ -207,9 +209,9 @@ class LocalProcesses(Executor):
 
     def _wake(self) -> None:
         with self._lock:
-            if self._wake_pipe is not None and not self._is_woken:
-                self._is_woken = True
-                self._wake_pipe[1].send_bytes(b"")
+            if self._wake_pipe is not None:
+                with suppress(BlockingIOError):  # it is full: the thread wakes up anyway
+                    self._wake_pipe[1].send(b"\0")
 
     def _wake_on_cancel(self, future: Future[Any]) -> None:
         if future.cancelled():
@@ -217,7 +219,7 @@ class LocalProcesses(Executor):
 
     # ------------------------------------------------------------------ watching
 
-    def _watch(self, wake_receiver: Connection) -> None:
+    def _watch(self, wake_receiver: socket.socket) -> None:
         """The watcher thread: collects results, keeps the limits, ends and buries processes.
 
         It ends when nothing is left to watch; the next submission starts another.
@@ -231,16 +233,14 @@ class LocalProcesses(Executor):
                 running = list(self._running)
             ready = wait([wake_receiver, *map(_news, running)], timeout=_pause(running))
             if wake_receiver in ready:
-                with self._lock:
-                    wake_receiver.recv_bytes()
-                    self._is_woken = False
+                with suppress(BlockingIOError):
+                    wake_receiver.recv(PIECE)
             for call in running:
                 self._attend(call)
 
     def _retire_watcher(self) -> None:
         """With the lock held, so that a submission sees either a watcher or none."""
         self._thread = None
-        self._is_woken = False
         for end in self._wake_pipe or ():
             end.close()
         self._wake_pipe = None
@@ -250,12 +250,13 @@ class LocalProcesses(Executor):
         child = call.child
         now = time.monotonic()
         dead = not child.process.is_alive()
-        has_news = call.verdict is None and child.connection.poll()
-        if has_news and not call.is_ready and child.hears_ready():
-            call.is_ready = True
-            call.deadline = now + call.time_limit if call.time_limit else math.inf
-            has_news = child.connection.poll()
-        if call.verdict is None and (has_news or dead):
+        if call.verdict is None:
+            while child.listen() and dead:
+                pass  # all that it left
+            if child.hears_ready():  # the time limit counts from here
+                call.deadline = now + call.time_limit if call.time_limit else math.inf
+                child.listen()
+        if call.verdict is None and (dead or child.has_answer()):
             call.expect_end(child.receive(), now + GRACE)
             dead = not child.process.is_alive()
         elif call.verdict is None and call.future.cancelled():

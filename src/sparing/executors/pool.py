@@ -5,6 +5,7 @@
     suspect     was running when a worker died that others shared; runs again in isolation
     stuck       ran past its limit in a worker that cannot be ended; given up, worker occupied
 
+A call that gave no outcome may have left one in the spool before it was lost; that one counts.
 Whatever the target does is an outcome. What the executor does (it breaks, loses a call, cannot
 pickle) is not the target's failure: it is repaired here, or raised as ExecutorError.
 """
@@ -17,7 +18,9 @@ import time
 import warnings
 from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from sparing.errors import SettingsError, SparingWarning
@@ -31,9 +34,10 @@ from sparing.executors.failures import (
     WorkerDiedError,
 )
 from sparing.executors.target_call import evaluate, timed_out, unfinished
-from sparing.problem.evaluation_codec import record_to_outcome
+from sparing.problem.evaluation_codec import InvalidRecordError, record_to_outcome
 from sparing.problem.evaluations import FailureKind, Outcome, Proposal
 from sparing.problem.problem import Problem
+from sparing.store import Spool, read_spooled_outcome
 
 # A worker keeps the time limit itself where it can; the pool's clock waits this much longer.
 LIMIT_GRACE = 5.0
@@ -150,20 +154,33 @@ class EvaluationPool:
         finished, self._finished = self._finished, []
         return finished
 
-    def close(self, cancel: bool = True) -> None:
+    def close(self, cancel: bool = True, *, interrupted: bool = False) -> None:
         """Give up what is in flight (those points stay without an outcome) or let it end.
 
-        A user's executor is not shut down.
+        A user's executor is not shut down. But when somebody has interrupted the run, a process
+        pool of the user's would wait for its calls before this process can end: they are ended.
         """
         if cancel:
             for future in self._running:
                 future.cancel()
+        if interrupted:
+            self._end_calls()
         for backend in (*self._broken, self._backend):
             if backend is not None:
                 backend.close(cancel)
         self._waiting.clear()
         self._suspects.clear()
         self._running.clear()
+
+    def _end_calls(self) -> None:
+        """End calls in executors of the user's that cannot be cancelled."""
+        backends = {
+            task.backend: None for future, task in self._running.items() if not future.done()
+        }
+        for backend in backends:
+            if not backend.owned and backend.end_calls():
+                text = f"evaluations were running in {backend.name}: its workers were ended"
+                warnings.warn(text, SparingWarning, stacklevel=2)
 
     def __enter__(self) -> EvaluationPool:
         return self
@@ -249,7 +266,10 @@ class EvaluationPool:
         """A call that gave no outcome: the time limit, a dead worker, or the executor itself."""
         broken = isinstance(error, BrokenExecutor)
         died = isinstance(error, WorkerDiedError)
-        if isinstance(error, TimedOutError):
+        spooled = _spooled(task)
+        if spooled is not None:
+            self._settle(task, spooled)
+        elif isinstance(error, TimedOutError):
             self._settle(task, timed_out(self._time_limit, task.submitted))
         elif (broken or (died and not error.certain)) and not task.is_suspect:
             if broken:
@@ -288,7 +308,8 @@ class EvaluationPool:
                 else:
                     self._stuck.append(future)
                     self._warn_stuck(task)
-                self._settle(task, timed_out(self._time_limit, task.submitted))
+                late = timed_out(self._time_limit, task.submitted)
+                self._settle(task, _spooled(task) or late)
 
     def _wait_for_a_worker(self, until: float) -> None:
         """All workers are stuck: give them as long again, then give up."""
@@ -316,6 +337,8 @@ class EvaluationPool:
         if outcome.kind is not None:
             reaction = self._policy.reaction(outcome.kind)
             if task.n_tries <= reaction.retries:
+                if task.spool_dir is not None:  # what is there next is of the next try
+                    Spool(Path(task.spool_dir)).remove(task.proposal.identifier)
                 # A suspect that killed its worker keeps to itself.
                 (self._suspects if task.is_suspect else self._waiting).appendleft(task)
                 return
@@ -325,3 +348,13 @@ class EvaluationPool:
             if reaction.then is Remainder.RAISE:
                 raise FailedEvaluationError(task.proposal, outcome)
         self._finished.append((task.proposal, outcome))
+
+
+def _spooled(task: _Task) -> Outcome | None:
+    """What a worker had left in the spool before its call was lost."""
+    if task.spool_dir is None:
+        return None
+    with suppress(InvalidRecordError):
+        record = read_spooled_outcome(task.spool_dir, task.proposal.identifier)
+        return None if record is None else record_to_outcome(record)
+    return None

@@ -24,11 +24,7 @@ from sparing.numerics.arrays import Array
 from sparing.problem.evaluation_codec import outcome_to_record
 from sparing.problem.evaluations import FailureKind, Outcome, Status
 from sparing.problem.problem import Problem
-
-# A log density is a sum over data: its size is that of their number. Beyond this it is an
-# overflow, a penalty or a unit error, and differences of 1 are lost in its rounding noise soon
-# after (float64 resolves 1e-4 at 1e12).
-LARGEST_CREDIBLE = 1e12
+from sparing.problem.user_values import LARGEST_CREDIBLE
 
 # Characters kept of what the target said when it failed.
 LONGEST_MESSAGE = 2_000
@@ -126,6 +122,8 @@ def evaluate_remotely(
     except SystemExit as error:
         message = f"the target called sys.exit({error.code!r})"
         outcome = unfinished(FailureKind.EXCEPTION, message, started, worker_name())
+    except BaseException as error:  # a KeyboardInterrupt is the target's own: SIGINT is ignored
+        outcome = unfinished(FailureKind.EXCEPTION, _error_message(error), started, worker_name())
     record = outcome_to_record(outcome)
     if spool_dir is not None:
         from sparing.store import write_spooled_outcome

@@ -217,8 +217,9 @@ def region_levels(density: Array, masses: Sequence[float]) -> Array | None:
     array([2., 3.])
     """
     falling = np.sort(density, axis=None)[::-1]
-    total = falling.sum()
-    if not total > 0.0:
+    with np.errstate(over="ignore"):
+        total = falling.sum()
+    if not 0.0 < total < np.inf:  # beyond what a float can hold
         return None
     held = np.cumsum(falling) / total
     levels = falling[np.minimum(np.searchsorted(held, masses), falling.size - 1)]

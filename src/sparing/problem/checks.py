@@ -14,6 +14,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.problem.user_values import numeric_array, short_text
+from sparing.readable_text import readable
 
 # The plausible box must be resolved by doubles: this many steps of their grid at least, so that
 # INWARD_FRACTION of it is still several steps.
@@ -82,6 +83,9 @@ def check_names(
     for name in given:
         if not isinstance(name, str) or not name.strip():
             faults.append(f"names holds {short_text(name)}, which is not a name")
+        elif readable(name) != name or set(name) & {"\t", "\n"}:
+            hint = "write a backslash twice, or r'...', where one is meant"
+            faults.append(f"names holds {short_text(name)}, with characters nobody can see: {hint}")
     repeated = {name for name in given if isinstance(name, str) and given.count(name) > 1}
     faults += [f"names holds {name!r} more than once" for name in sorted(repeated)]
     return tuple(str(name) for name in given) if len(faults) == before else None

@@ -116,7 +116,8 @@ class Unbounded:
 
     def reach(self, centre: float, width: float) -> tuple[float, float]:
         """So many box widths."""
-        return centre - REACH_WIDTHS * width, centre + REACH_WIDTHS * width
+        beyond = REACH_WIDTHS * float(width)
+        return max(float(centre) - beyond, -LARGEST), min(float(centre) + beyond, LARGEST)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,13 @@ from typing import Any, get_args, get_type_hints
 from sparing.errors import SparingError
 from sparing.numerics.json_numbers import decode_number, encode_number
 from sparing.problem.evaluations import Outcome, Status
+from sparing.problem.user_values import (
+    LARGEST_CREDIBLE,
+    NOISE_WORDS,
+    is_real,
+    noise_value,
+    short_text,
+)
 
 # How an error calls what a field must hold.
 _WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
@@ -55,7 +62,11 @@ class OutcomeField:
         """The value in JSON's types, an enum by its value."""
         if isinstance(value, enum.Enum):
             return value.value
-        return encode_number(float(value)) if self.type is float and value is not None else value
+        if self.type is not float or value is None:
+            return value
+        if not is_real(value):  # float() would take text and booleans
+            raise TypeError(f"{self.name} is {short_text(value)}")
+        return encode_number(float(value))
 
     def decode(self, value: Any) -> Any:
         """The value that was encoded; `InvalidRecordError` for anything else."""
@@ -89,7 +100,10 @@ OUTCOME_FIELDS = _outcome_fields()
 
 # What a value has to be for each status, in words and as a test.
 _VALUE_RULES = {
-    Status.OK: ("finite", math.isfinite),
+    Status.OK: (
+        f"finite and of a size up to {LARGEST_CREDIBLE:g}",
+        lambda value: abs(value) <= LARGEST_CREDIBLE,
+    ),
     Status.OUT_OF_SUPPORT: ("-inf", lambda value: value == -math.inf),
     Status.FAILED: ("nan", math.isnan),
     Status.TIMED_OUT: ("nan", math.isnan),
@@ -120,16 +134,29 @@ def record_to_outcome(record: object) -> Outcome:
     """
     if not isinstance(record, Mapping):
         raise InvalidRecordError(f"an outcome is a mapping, not {type(record).__name__}")
-    outcome = decode_outcome(record)
+    outcome = _decoded(record)
     rule, fulfilled = _VALUE_RULES[outcome.status]
     if not fulfilled(outcome.value):
         text = f"the value of status '{outcome.status}' is {rule}, not {outcome.value}"
         raise InvalidRecordError(text)
+    if noise_value(outcome.noise_sd) is None:
+        raise InvalidRecordError(f"noise_sd must be {NOISE_WORDS}, not {outcome.noise_sd}")
     return outcome
 
 
-def decode_outcome(record: Mapping[str, Any]) -> Outcome:
-    """The outcome of a record that we wrote ourselves: names and types are checked, no more."""
+def checked_outcome(outcome: Outcome) -> Outcome:
+    """The outcome as it will be read back; `InvalidRecordError` when it would not be one."""
+    if not isinstance(outcome, Outcome):
+        raise InvalidRecordError(f"an outcome is an Outcome, not {type(outcome).__name__}")
+    try:
+        record = outcome_to_record(outcome)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidRecordError(f"an outcome holds what is no number: {error}") from None
+    return record_to_outcome(record)
+
+
+def _decoded(record: Mapping[str, Any]) -> Outcome:
+    """The outcome of a record of which names and types are checked, no more."""
     known = {field.name: field for field in OUTCOME_FIELDS}
     needed = {name for name, field in known.items() if not field.has_default}
     differing = (needed - set(record)) | (set(record) - set(known))

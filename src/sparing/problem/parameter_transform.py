@@ -169,9 +169,12 @@ class ParameterTransform:
         inside = (points >= self.lower) & (points <= self.upper) | np.isfinite(self.periods)
         return np.all(inside & np.isfinite(points), axis=1)
 
-    def mean(self, x: Array) -> Array:
-        """The mean of points x (m, D), of a periodic parameter the circular one: (D,)."""
-        means = x.mean(axis=0)
+    def mean(self, x: Array, scale: Array | float = 1.0) -> Array:
+        """The mean of points x (m, D), of a periodic parameter the circular one: (D,).
+
+        In units of ``scale`` (D,), where their sum would be beyond what a float can hold.
+        """
+        means = scale * (x / scale).mean(axis=0)
         for i in np.flatnonzero(np.isfinite(self.periods)):
             per_radian = self.periods[i] / (2.0 * np.pi)
             angles = (x[:, i] - self.lower[i]) / per_radian
@@ -211,7 +214,8 @@ class ParameterTransform:
         v = np.empty_like(points)
         for i, g in enumerate(self.coordinates):
             v[:, i] = g.to_unbounded(points[:, i].copy())
-        return (v - self.centre) / self.width
+        with np.errstate(over="ignore"):
+            return np.clip((v - self.centre) / self.width, -LARGEST, LARGEST)
 
     def standardised_map(self) -> tuple[Array, Array]:
         """(M, b) of s = M u + b; M is the identity and b zero without whitening."""

@@ -45,6 +45,10 @@ from sparing.problem.user_values import (
 # For a uniform prior it puts 99.8 % of the mass inside the standardising box.
 INWARD_FRACTION = 1e-3
 
+# From a point that is further away than this, the plausible box is lost in rounding, and squared
+# distances overflow.
+FARTHEST_WIDTHS = 1e15
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Problem:
@@ -221,29 +225,40 @@ class Problem:
         """
         if x0 is None:
             return np.empty((0, self.dimension))
+        points = self.read_points(x0, "x0")
+        step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
+        inner_low, inner_high = self.inner_plausible_box()
+        points = np.where(points == self.lower, np.minimum(self.lower + step, inner_low), points)
+        return np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
+
+    def read_points(self, x: ArrayLike, label: str = "x") -> Array:
+        """One point (D,) or several (k, D) as they are: (k, D), finite and within the bounds.
+
+        ProblemError lists all faults; ``label`` is what it calls the argument.
+
+        >>> problem.read_points([1.0, 0.0])
+        array([[1., 0.]])
+        """
         try:
-            points = numeric_array(x0)
+            points = numeric_array(x)
         except ValueError as error:
-            raise ProblemError([f"x0 {error}"]) from None
+            raise ProblemError([f"{label} {error}"]) from None
         given_shape = points.shape
         if self.dimension == 1 and points.ndim < 2:
             points = points.reshape(-1, 1)
         points = np.atleast_2d(points)
         if points.ndim != 2 or points.shape[1] != self.dimension:
             shape = f"({self.dimension},) or (k, {self.dimension})"
-            raise ProblemError([f"x0 has shape {given_shape}, expected {shape}"])
+            raise ProblemError([f"{label} has shape {given_shape}, expected {shape}"])
         faults = [
-            f"x0{f'[{row}]' if len(points) > 1 else ''}: {name} = {point[i]:g} {fault}"
+            f"{label}{f'[{row}]' if len(points) > 1 else ''}: {name} = {point[i]:g} {fault}"
             for row, point in enumerate(points)
             for i, name in enumerate(self.names)
             if (fault := self._coordinate_fault(i, point[i]))
         ]
         if faults:
             raise ProblemError(faults)
-        step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
-        inner_low, inner_high = self.inner_plausible_box()
-        points = np.where(points == self.lower, np.minimum(self.lower + step, inner_low), points)
-        return np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
+        return points
 
     def __repr__(self) -> str:
         width = max(len(name) for name in self.names)
@@ -284,6 +299,11 @@ class Problem:
             return "is not finite"
         if value < self.lower[i] or value > self.upper[i]:
             return f"is outside its bounds {format_interval(self.lower[i], self.upper[i])}"
+        low, high = float(self.plausible_lower[i]), float(self.plausible_upper[i])
+        if np.isinf(self.lower[i]) and np.isinf(self.upper[i]):
+            widths = abs(float(value) / 2 - (low / 4 + high / 4)) / (high / 2 - low / 2)
+            if widths > FARTHEST_WIDTHS:
+                return f"is more than {FARTHEST_WIDTHS:g} widths of its plausible box away from it"
         return None
 
 

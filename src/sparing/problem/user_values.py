@@ -6,8 +6,9 @@ log values    what a log density or log prior returned, noise included
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import TypeGuard
 
 import numpy as np
@@ -17,10 +18,23 @@ from sparing.numerics.arrays import Array
 
 LONGEST_TEXT = 60  # characters of a value quoted in a message
 
+# A log density is a sum over data: its size is that of their number. Beyond this it is an
+# overflow, a penalty or a unit error, and differences of 1 are lost in its rounding noise soon
+# after (float64 resolves 1e-4 at 1e12). So is a larger noise.
+LARGEST_CREDIBLE = 1e12
+
 
 def is_real(value: object) -> TypeGuard[float]:
     """Whether a scalar is a real number; True and False are not."""
     return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
+
+
+def is_whole(value: object, least: int = 0) -> TypeGuard[int]:
+    """Whether a scalar is a whole number that is not less; 20.0 is one."""
+    if not is_real(value):
+        return False
+    whole = isinstance(value, Integral) or (math.isfinite(value) and value == int(value))
+    return whole and value >= least
 
 
 def numeric_array(value: object, missing: float | None = None) -> Array:
@@ -46,19 +60,25 @@ def numeric_array(value: object, missing: float | None = None) -> Array:
     return result
 
 
+def one_number(value: object) -> float | None:
+    """A real number, or an array of one, as a float; None for anything else, text included."""
+    if np.ma.is_masked(value):  # a masked element would read as whatever lies beneath
+        return None
+    try:
+        array = np.asarray(value)
+        if array.size == 1 and is_real(array.reshape(-1)[0]):
+            return float(array.reshape(-1)[0])
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        pass
+    return None
+
+
 def log_value(value: object) -> float:
     """What a log density returned as a float; InvalidValueError unless it is real and < +inf.
 
     Arrays of one element are accepted, -inf too: a density may be zero.
     """
-    number = None
-    if not np.ma.is_masked(value):  # a masked element would read as whatever lies beneath
-        try:
-            array = np.asarray(value)
-            if array.size == 1 and is_real(array.reshape(-1)[0]):
-                number = float(array.reshape(-1)[0])
-        except (TypeError, ValueError, OverflowError, RuntimeError):
-            number = None
+    number = one_number(value)
     if number is None:
         hint = " (is a return statement missing?)" if value is None else ""
         raise InvalidValueError(f"returned {short_text(value)}{hint} instead of one real number")
@@ -74,17 +94,22 @@ def estimated_log_value(value: object) -> tuple[float, float]:
     """
     if not (isinstance(value, tuple) and len(value) == 2):
         return log_value(value), 0.0
-    number = log_value(value[0])
-    try:
-        noise_sd = log_value(value[1])
-    except InvalidValueError:
-        noise_sd = -np.inf
-    if not 0.0 <= noise_sd < np.inf:
+    number, noise_sd = log_value(value[0]), noise_value(value[1])
+    if noise_sd is None:
         raise InvalidValueError(
             f"returned {short_text(value[1])} as the standard deviation of its noise, which must "
-            "be a finite number and not negative"
+            f"be {NOISE_WORDS}"
         )
     return number, noise_sd
+
+
+NOISE_WORDS = f"a number from 0 to {LARGEST_CREDIBLE:g}"
+
+
+def noise_value(value: object) -> float | None:
+    """The standard deviation of a noise as a float; None for anything else."""
+    number = one_number(value)
+    return number if number is not None and 0.0 <= number <= LARGEST_CREDIBLE else None
 
 
 def format_interval(low: float, high: float) -> str:

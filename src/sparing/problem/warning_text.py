@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from sparing.readable_text import readable
+
 
 class WarningTopic(enum.Enum):
     """What a warning is about: the quality of a result, or the record of its run."""
@@ -29,7 +31,7 @@ class WarningText(str):
 
     def __new__(cls, topic: WarningTopic, text: str) -> WarningText:
         """The text, with its topic beside it."""
-        warning = super().__new__(cls, text)
+        warning = super().__new__(cls, readable(text))  # it may quote a target
         warning.topic = topic
         return warning
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from sparing.errors import MissingExtraError
 from sparing.numerics.arrays import Array
 from sparing.problem.warning_text import topic_of
+from sparing.readable_text import moment_text, readable
 from sparing.report.meanings import MEANINGS, WARNING_MEANINGS
 from sparing.report.pictures import draw_pictures, draw_posterior
 from sparing.report.questions import density_name, joint_prior, questions
@@ -89,7 +90,7 @@ def report_page(
     seconds = Counter[str]()
     for info in record.history:
         seconds.update(info.timings)
-    return _template("report.html").render(
+    page = _template("report.html").render(
         _frame(title, live),
         record=record,
         story=tell_story(record),
@@ -112,6 +113,7 @@ def report_page(
         pictures=draw_pictures(record, data),
         reproduction=reproduction(record),
     )
+    return readable(page)
 
 
 def waiting_page(text: str, *, title: str, live: LiveStatus) -> str:
@@ -123,7 +125,7 @@ def waiting_page(text: str, *, title: str, live: LiveStatus) -> str:
     >>> "Nothing to show yet." in page
     True
     """
-    return _template("waiting.html").render(_frame(title, live), text=text)
+    return readable(_template("waiting.html").render(_frame(title, live), text=text))
 
 
 def _frame(title: str, live: LiveStatus | None) -> dict[str, object]:
@@ -181,4 +183,4 @@ def _correlations(record: RunRecord) -> list[tuple[str, list[str]]]:
 
 
 def _minute(moment: float | None = None) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+    return moment_text(time.time() if moment is None else moment, to_the_minute=True)

@@ -29,7 +29,7 @@ from sparing.problem.problem import Problem
 from sparing.results.result import Result
 from sparing.summary.numbers import estimate
 from sparing.variational.divergence import gaussianised_symmetric_kl
-from sparing.variational.posterior import Posterior
+from sparing.variational.posterior import Posterior, power_of_two
 
 QUANTILES = 256  # per run and marginal, for the total variation
 POOLED = "the pooled run"
@@ -335,14 +335,15 @@ def pair_agreement(i: int, j: int, runs: Sequence[Result]) -> PairAgreement:
     """Runs i and j, counted from 0, compared."""
     first, second = runs[i], runs[j]
     p, q = first.posterior, second.posterior
+    units = power_of_two(p.sd[:, None])  # a variance may be beyond what a float can hold
+    near = p.unwrapped(q.mean[None, :])[0] / units  # the same way round, where it is an angle
+    _, covariance = q.moments_in(units)
     return PairAgreement(
         first=i + 1,
         second=j + 1,
         difference=first.log_evidence - second.log_evidence,
         difference_sd=math.hypot(first.log_evidence_sd, second.log_evidence_sd),
-        divergence=gaussianised_symmetric_kl(
-            p.mean, p.covariance, p.unwrapped(q.mean[None, :])[0], q.covariance
-        ),
+        divergence=gaussianised_symmetric_kl(*p.moments_in(units), near, covariance),
         expected_divergence=_expected_divergence(first) + _expected_divergence(second),
         sd_ratio=tuple(np.exp(np.abs(np.log(p.sd / q.sd))).tolist()),
         total_variation=marginal_total_variation(p, q),

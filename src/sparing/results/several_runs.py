@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 
+from sparing.readable_text import readable
 from sparing.results.agreement import POOLED, Diagnosis, diagnose, table
 from sparing.results.result import Result
 from sparing.summary.checks import Light
@@ -116,7 +117,7 @@ class SeveralRuns:
                 f"nothing confirms {self.used}, the best there is: start again with another seed, "
                 "and see whether both results agree (sparing.diagnose)"
             )
-        return f"{sentence(self.diagnosis.finding)} {sentence(then)}"
+        return readable(f"{sentence(self.diagnosis.finding)} {sentence(then)}")
 
     def summary(self) -> str:
         """A readable account: every run, whether they agree, and the result to use.

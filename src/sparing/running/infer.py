@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from numpy.typing import ArrayLike
 
-from sparing.errors import SettingsError
 from sparing.executors.failures import FailurePolicy
 from sparing.executors.pool import EvaluationPool
 from sparing.kernels.compilation import compile_with_notice
 from sparing.problem.problem import Problem
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
+from sparing.running.arguments import check_arguments
 from sparing.running.inference import Inference
 from sparing.running.loop import Callback, DrivenRun, RunLoop
 from sparing.running.progress.display import make_display
@@ -40,6 +39,7 @@ class RunOptions(TypedDict, total=False):
     tolerance: float
     store: str | Path | Store | None
     tag: str
+    check_target: bool
     settings: Settings | None
     progress: bool
     callback: Callback | None
@@ -65,6 +65,7 @@ def infer(
     tolerance: float = 0.1,
     store: str | Path | Store | None = None,
     tag: str = "",
+    check_target: bool = True,
     settings: Settings | None = None,
     progress: bool = True,
     callback: Callback | None = None,
@@ -74,7 +75,7 @@ def infer(
 
     x0               a point, or several, to start from; none: the plausible box is sampled
     seed             same seed, same result; None draws one (``result.seed`` has it)
-    max_evaluations  the budget; default 50 (D + 2)
+    max_evaluations  the budget; default 50 (D + 2); a stored run keeps what it has beyond it
     batch_size       points in flight at a time; default: one for every worker
     executor         any concurrent.futures.Executor, a Dask client; None: in this process
     workers          without an executor: evaluate in that many processes on this machine
@@ -84,6 +85,8 @@ def infer(
     store            a path: every evaluation is durable before it is used, and the same call
                      again resumes
     tag              a note that is part of the run's identity in its store, such as a data version
+    check_target     evaluate a stored point again before a run goes on or its result is
+                     returned: a target that has changed is refused. False: for very slow ones
     settings         ``Settings()``, or ``Settings.paper()`` for the 2018 algorithm; None: those of
                      the run that is resumed, or ``Settings()``
     progress         show a live display
@@ -109,8 +112,23 @@ def infer(
     >>> result.posterior.sample(1000, seed=1).shape
     (1000, 2)
     """
-    if runs is not None and (not isinstance(runs, Integral) or isinstance(runs, bool) or runs < 1):
-        raise SettingsError([f"runs must be a whole number >= 1, got {runs!r}"])
+    check_arguments(
+        problem=problem,
+        seed=seed,
+        max_evaluations=max_evaluations,
+        batch_size=batch_size,
+        workers=workers,
+        time_limit=time_limit,
+        failures=failures,
+        tolerance=tolerance,
+        store=store,
+        tag=tag,
+        check_target=check_target,
+        settings=settings,
+        progress=progress,
+        callback=callback,
+        runs=runs,
+    )
     new_run = partial(
         Inference,
         problem,
@@ -123,7 +141,7 @@ def infer(
     open_pool = partial(
         EvaluationPool, problem, executor, workers=workers, time_limit=time_limit, policy=policy
     )
-    loop = RunLoop(open_pool, policy, batch_size)
+    loop = RunLoop(open_pool, policy, batch_size, check_target)
     if runs is not None and runs > 1:
         return infer_several(new_run, int(runs), x0, seed, store, loop, progress, callback)
 
@@ -135,6 +153,7 @@ def infer(
         driven = DrivenRun(run, display, callback)
         driven.begin()
         with loop.interruption.watched():
+            loop.require_same_target([run])
             loop.drive([driven])
         loop.interruption.end([run], store)
         result = run.result()

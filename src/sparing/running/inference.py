@@ -6,20 +6,35 @@ already is replayed first, so that a run goes on where it stopped.
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import SettingsError, TargetError
-from sparing.executors.target_call import classify
+from sparing.errors import SparingWarning, StoreError, TargetError
+from sparing.executors.target_call import classify, evaluate
 from sparing.numerics.random_streams import RandomStreams
+from sparing.problem.evaluation_codec import checked_outcome
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
 from sparing.problem.problem import Problem
+from sparing.problem.user_values import (
+    NOISE_WORDS,
+    is_whole,
+    noise_value,
+    one_number,
+    short_text,
+)
 from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
+from sparing.running.arguments import check_arguments
+from sparing.running.same_target import require_same_target
 from sparing.running.stored_run import open_store, settings_to_go_on_with, snapshot_state
 from sparing.store import MemoryStore, Store
 from sparing.vbmc.engine import Engine
@@ -28,13 +43,32 @@ from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# NumPy's defaults: what the user, or the target, has made of them (np.seterr(all="raise")) is for
+# their own code.
+FLOATING_POINT: Any = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+
+def _one_at_a_time(method: Method) -> Method:
+    """Let threads that share a run take turns: an event is chosen, journalled and used as one."""
+
+    @functools.wraps(method)
+    def locked(self: Inference, *arguments: Any, **options: Any) -> Any:
+        in_use = self._in_use  # pyright: ignore[reportPrivateUsage] (of this module)
+        with in_use, np.errstate(**FLOATING_POINT):
+            return method(self, *arguments, **options)
+
+    return cast(Method, locked)
+
 
 class Inference:
     """A run driven from outside: ``ask`` for points, ``tell`` their values, read ``result``.
 
     Arguments are those of ``infer``, less the ones about execution and display. With ``store`` a
     path, every evaluation is durable before it is used and the same path again resumes the run;
-    use it as a context manager, or ``close`` it, to release the path.
+    use it as a context manager, or ``close`` it, to release the path. Threads may share it: they
+    take turns, so one that asks waits while another's ``tell`` refits the model.
 
     >>> with sparing.Inference(problem, seed=1, max_evaluations=14, store="run") as run:
     ...     while not run.finished:
@@ -60,16 +94,26 @@ class Inference:
         tag: str = "",
         settings: Settings | None = None,
     ) -> None:
+        check_arguments(
+            problem=problem,
+            settings=settings,
+            seed=seed,
+            max_evaluations=max_evaluations,
+            tolerance=tolerance,
+            store=store,
+            tag=tag,
+        )
         base = settings_to_go_on_with(store) if settings is None else settings
-        _check_arguments(problem, max_evaluations, tolerance, base)
+        self._in_use = threading.RLock()
         self.problem = problem
-        self.settings = replace(base, stopping=replace(base.stopping, tolerance_sd=tolerance))
-        budget = base.budget(problem.dimension) if max_evaluations is None else max_evaluations
+        self.settings = replace(
+            base, stopping=replace(base.stopping, tolerance_sd=float(tolerance))
+        )
         starting_points = problem.starting_points(x0)
         self.store = open_store(store, problem, self.settings, starting_points, seed, tag)
-        streams = RandomStreams(self.store.seed)
-        self._engine = Engine(problem, self.settings, streams, starting_points, int(budget))
         try:
+            streams, budget = RandomStreams(self.store.seed), self._budget(max_evaluations)
+            self._engine = Engine(problem, self.settings, streams, starting_points, budget)
             self._replay()
         except BaseException:
             self.close()
@@ -119,6 +163,7 @@ class Inference:
 
     # ------------------------------------------------------------------ driving
 
+    @_one_at_a_time
     def ask(self, n: int = 1) -> list[Proposal]:
         """Up to n points to evaluate next; fewer when the budget ends, none when finished.
 
@@ -130,12 +175,12 @@ class Inference:
         >>> len(run.pending)
         3
         """
-        if n < 1:
-            raise ValueError(f"ask(n) needs n >= 1, got {n}")
+        if not is_whole(n, 1):
+            raise ValueError(f"ask(n) needs a whole number n >= 1, got {short_text(n)}")
         engine = self._engine
         room = engine.max_evaluations - len(engine.log) - len(engine.pending)
         proposals: list[Proposal] = []
-        for _ in range(0 if self.finished else min(n, room)):
+        for _ in range(0 if self.finished else min(int(n), room)):
             proposals.append(engine.propose())
             self._take(proposals[-1])
         return proposals
@@ -152,10 +197,10 @@ class Inference:
         """Report the log joint density at a proposal, or the ``error`` that prevented one.
 
         ``point`` is a proposal of ``ask``, in any order and at any time, or a point (D,) that you
-        evaluated on your own. The value is the log joint (log likelihood plus log prior when the
-        problem has a prior): what ``problem.log_joint(x)`` returns. ``noise_sd`` is the standard
-        deviation of its noise, for a value that is an estimate. May refit the model, which takes a
-        while.
+        evaluated on your own, recorded as it is, on a hard bound too. The value is the log joint
+        (log likelihood plus log prior when the problem has a prior): what ``problem.log_joint(x)``
+        returns. ``noise_sd`` is the standard deviation of its noise, for a value that is an
+        estimate. May refit the model, which takes a while.
 
         >>> run = sparing.Inference(problem, seed=1)
         >>> first, second = run.ask(2)
@@ -171,13 +216,16 @@ class Inference:
         elif value is None:
             raise ValueError("tell() needs the value of the log joint, or error=")
         else:
-            if not 0.0 <= noise_sd < math.inf:
-                raise ValueError(f"noise_sd must be finite and not negative, got {noise_sd!r}")
-            status, message = classify(float(value))
-            values = {Status.OK: float(value), Status.OUT_OF_SUPPORT: -math.inf}
+            given, noise = one_number(value), noise_value(noise_sd)
+            if given is None:
+                raise ValueError(f"the log joint must be one real number, got {short_text(value)}")
+            if noise is None:
+                raise ValueError(f"noise_sd must be {NOISE_WORDS}, got {short_text(noise_sd)}")
+            status, message = classify(given)
+            values = {Status.OK: given, Status.OUT_OF_SUPPORT: -math.inf}
             number = values.get(status, math.nan)
-            noise_sd = float(noise_sd) if status is Status.OK else 0.0
-            outcome = Outcome(number, status, duration, message, noise_sd=noise_sd)
+            noise = noise if status is Status.OK else 0.0
+            outcome = Outcome(number, status, duration, message, noise_sd=noise)
         return self.tell_outcome(point, outcome)
 
     def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
@@ -192,6 +240,7 @@ class Inference:
         """
         return self.record(point, outcome)[0]
 
+    @_one_at_a_time
     def record(
         self, point: Proposal | ArrayLike, outcome: Outcome
     ) -> tuple[Evaluation, tuple[IterationInfo, ...]]:
@@ -205,31 +254,60 @@ class Inference:
         (9, [1])
         """
         identifier, x = self._identify(point)
+        outcome = checked_outcome(outcome)
         iterations = self._take(Evaluation(len(self._engine.log), identifier, x, outcome))
         if iterations and not self.finished and not isinstance(self.store, MemoryStore):
-            # It saves recomputation on resuming; the journal alone would do.
-            arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
-            self.store.write_snapshot(len(self.store.events()), arrays, metadata)
+            self._write_snapshot()
         return self._engine.log[-1], iterations
+
+    def _write_snapshot(self) -> None:
+        """It saves recomputation on resuming; the journal alone would do."""
+        arrays, metadata = state_to_parts(self._engine.state, self._engine.timings)
+        try:
+            self.store.write_snapshot(len(self.store.events()), arrays, metadata)
+        except Exception as error:  # whatever a store of the user's own raises
+            text = f"the run has to go on without a snapshot: {error}"
+            warnings.warn(text, SparingWarning, stacklevel=2)
 
     def _take(self, event: Event) -> tuple[IterationInfo, ...]:
         """Journal first, then use; the iterations that the event completed."""
+        self.problem.read_points(event.x)  # a rule may propose what is no point
         self.store.append(event)
         return self._engine.apply(event)
 
     def _identify(self, point: Proposal | ArrayLike) -> tuple[int | None, np.ndarray]:
         if isinstance(point, Proposal):
-            if point.identifier not in self._engine.pending:
+            pending = self._engine.pending.get(point.identifier)
+            if pending is None:
                 raise ValueError(
                     f"proposal {point.identifier} is not pending: it was told before, or belongs "
                     "to another run"
                 )
-            return point.identifier, point.x
-        points = self.problem.starting_points(point)
+            if not np.array_equal(point.x, pending.x):
+                raise ValueError(
+                    f"proposal {point.identifier} of this run is of another point: the one told "
+                    "belongs to another run"
+                )
+            return point.identifier, pending.x
+        points = self.problem.read_points(point)  # as told: its value is of that very point
         if len(points) != 1:
             raise ValueError(f"tell() takes one point at a time, got {len(points)}")
         return None, points[0]
 
+    def check_target(self) -> None:
+        """Call the problem's log density at a point told, which must have the value told still.
+
+        For a run that was stored, where its log density is what you tell: `TargetChangedError`
+        when that has changed meanwhile. ``infer`` does so by itself.
+
+        >>> run = sparing.Inference(problem, seed=1)
+        >>> evaluation = run.tell([1.0, -0.4], problem.log_joint([1.0, -0.4]))
+        >>> run.check_target()
+        """
+        call = functools.partial(evaluate, self.problem)
+        require_same_target(self.evaluations, self.history[-1:], call)
+
+    @_one_at_a_time
     def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:
         """End the run now; ``result`` then gives what there is.
 
@@ -246,6 +324,7 @@ class Inference:
             if self.history:
                 self._engine.finish(reason)
 
+    @_one_at_a_time
     def result(self) -> Result:
         """The result; before the run has finished, the current one.
 
@@ -286,15 +365,35 @@ class Inference:
 
     # ------------------------------------------------------------------ durability
 
+    def _budget(self, max_evaluations: int | None) -> int:
+        """The budget, at least what is stored: with less, a run that has ended would change."""
+        asked = max_evaluations or self.settings.budget(self.problem.dimension)
+        n_stored = sum(isinstance(event, Evaluation) for event in self.store.events())
+        return max(int(asked), n_stored)
+
+    @_one_at_a_time
     def _replay(self) -> None:
         """Feed the store's events to the engine, from the newest snapshot on where there is one."""
         n_done, restored = 0, snapshot_state(self.store, self.problem, self.settings)
         if restored is not None:
             self._engine.restore(*restored)
             n_done = len(restored[0])
-        for event in self.store.events()[n_done:]:
-            self._engine.apply(event)
+        for number, event in enumerate(self.store.events()[n_done:], start=n_done + 1):
+            try:
+                self.problem.read_points(event.x)
+                self._engine.apply(event)
+            except (TargetError, StoreError):
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise StoreError(
+                    f"event {number} of the stored run, {event}, cannot be used ({reason}). The "
+                    "evaluations before it are good: read them (sparing.store.RunDirectory.open("
+                    "path, read_only=True).events()) and tell them to a run in another directory "
+                    "(Inference.tell_outcome)"
+                ) from error
 
+    @_one_at_a_time
     def close(self) -> None:
         """Release the store; the run can be resumed from it.
 
@@ -313,24 +412,3 @@ class Inference:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _check_arguments(
-    problem: Problem, max_evaluations: int | None, tolerance: float, settings: Settings
-) -> None:
-    """Refuse what cannot be meant, before the first evaluation; every fault at once."""
-    faults: list[str] = []
-    if not isinstance(problem, Problem):
-        faults.append(f"problem must be a sparing.Problem, got {type(problem).__name__}")
-    if not isinstance(settings, Settings):
-        faults.append(f"settings must be a sparing.Settings, got {type(settings).__name__}")
-    if max_evaluations is not None and (
-        isinstance(max_evaluations, bool)
-        or int(max_evaluations) != max_evaluations
-        or max_evaluations < 2
-    ):
-        faults.append(f"max_evaluations must be a whole number >= 2, got {max_evaluations!r}")
-    if not (np.isfinite(tolerance) and tolerance > 0):
-        faults.append(f"tolerance must be a positive number, got {tolerance!r}")
-    if faults:
-        raise SettingsError(faults)

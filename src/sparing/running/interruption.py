@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -97,3 +98,18 @@ class Interruption:
         self.signal = number
         if self._waiting:
             raise _InterruptedWaitError
+
+
+def _forget_handlers() -> None:
+    """In a forked child, such as a worker of a user's pool: a signal is not for its parent's run.
+
+    Ctrl-C reaches every process of a terminal: the coordinator decides, not its workers.
+    """
+    for number, own in ((signal.SIGINT, signal.SIG_IGN), (signal.SIGTERM, signal.SIG_DFL)):
+        handler = signal.getsignal(number)
+        if isinstance(getattr(handler, "__self__", None), Interruption):
+            signal.signal(number, own)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_handlers)

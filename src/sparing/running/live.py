@@ -22,6 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,10 @@ WAITING = (
     "Nothing to show yet: the first points are being evaluated. The report appears by itself once "
     "there are enough of them for a first surrogate."
 )
+
+# Seconds that a browser may take for its request, and connections at a time: one page has three.
+PATIENCE = 10.0
+MOST_CONNECTIONS = 32
 
 logger = logging.getLogger("sparing")
 
@@ -161,10 +166,13 @@ class _UpToSnapshot(MemoryStore):
 class _Server(ThreadingHTTPServer):
     """Serves the page of one run directory, rendered again when the run has something new."""
 
+    request_queue_size = 128  # with the usual 5, a browser waits a second behind a burst of others
+
     def __init__(self, directory: Path, port: int) -> None:
         super().__init__((HOST, port), _Handler)
         self._directory = directory
         self._rendering = threading.Lock()
+        self._free = threading.Semaphore(MOST_CONNECTIONS)
         self._version = ""
         self._html = ""
 
@@ -191,6 +199,24 @@ class _Server(ThreadingHTTPServer):
             return waiting_page(waiting, title=title, live=view.status)
         return report_page(result, title=title, live=view.status)
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own while there are few; hang up on the others."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # there is no such thread
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """In that thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
     def handle_error(self, request: object, client_address: object) -> None:
         """A browser that went away while it was answered is no news."""
         logger.debug("request of %s failed", client_address, exc_info=True)
@@ -198,6 +224,8 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET for the page, its script and its status, from this machine's browser only."""
+
+    timeout = PATIENCE  # of a silent connection, which is closed then
 
     def do_GET(self) -> None:
         """Answer, or say why not."""

@@ -7,17 +7,21 @@ s_i    its share of T: points it may have in flight
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from sparing.errors import SparingWarning
 from sparing.executors.failures import FailedEvaluationError, FailurePolicy
 from sparing.executors.pool import EvaluationPool
-from sparing.problem.evaluation_codec import record_to_outcome
+from sparing.numerics.arrays import Array
+from sparing.problem.evaluation_codec import InvalidRecordError, record_to_outcome
 from sparing.problem.evaluations import Outcome, Proposal
 from sparing.running.inference import Inference
 from sparing.running.interruption import Interruption
 from sparing.running.progress.display import Display
+from sparing.running.same_target import require_same_target
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
 
@@ -64,7 +68,13 @@ class DrivenRun:
         spool = self.inference.store.spool
         for identifier, record in spool.harvest():
             if identifier in pending and not self.finished:
-                self.inference.tell_outcome(pending.pop(identifier), record_to_outcome(record))
+                try:
+                    outcome = record_to_outcome(record)
+                except InvalidRecordError as error:  # it is replaced by that of the next worker
+                    text = f"{spool.directory}/{identifier}.json cannot be used: {error}"
+                    warnings.warn(f"{text}; evaluated again", SparingWarning, stacklevel=2)
+                    continue
+                self.inference.tell_outcome(pending.pop(identifier), outcome)
             spool.remove(identifier)
         if not pending and self.n_left == 0:  # resumed with a budget that was spent before
             self.inference.stop(StopReason.BUDGET)
@@ -100,6 +110,7 @@ class RunLoop:
     open_pool: Callable[[], EvaluationPool]
     policy: FailurePolicy
     batch_size: int | None
+    check_target: bool = True
     interruption: Interruption = field(default_factory=Interruption)
     _owners: dict[Proposal, DrivenRun] = field(init=False, default_factory=dict)
 
@@ -107,8 +118,22 @@ class RunLoop:
         self._pool = self.open_pool()
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._pool.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self._pool.close(interrupted=interrupted or self.interruption.signal is not None)
+
+    def require_same_target(self, runs: Sequence[Inference]) -> None:
+        """Refuse stored runs of a target that has changed since: one point of all tells."""
+        if self.check_target:
+            stored = [entry for run in runs for entry in run.evaluations]
+            latest = [info for run in runs for info in run.history[-1:]]
+            require_same_target(stored, latest, self._evaluate)
+
+    def _evaluate(self, x: Array) -> Outcome | None:
+        """What the workers make of a point that no run asked for; None after an interruption."""
+        self._pool.submit(Proposal(0, x))
+        outcomes = self.interruption.break_into(self._pool.wait)
+        return outcomes[0][1] if outcomes else None
 
     def drive(self, runs: Sequence[DrivenRun]) -> None:
         """Take up what earlier processes left, then ask, wait and tell."""

@@ -79,6 +79,7 @@ def infer_several(
         display.start()
         pooled = None
         with interruption.watched():
+            loop.require_same_target(runs)
             loop.drive([_driven(run, display, callback, i) for i, run in enumerate(runs, start=1)])
             if interruption.signal is None:
                 known = known_evaluations(runs, group)

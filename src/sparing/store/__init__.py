@@ -7,7 +7,7 @@ from sparing.problem.evaluations import Event
 from sparing.store.interface import OutcomeSpool, Snapshot, Store
 from sparing.store.memory import MemoryStore
 from sparing.store.run_directory import RunDirectory
-from sparing.store.spool import Spool, write_spooled_outcome
+from sparing.store.spool import Spool, read_spooled_outcome, write_spooled_outcome
 
 __all__ = [
     "Event",
@@ -17,5 +17,6 @@ __all__ = [
     "Snapshot",
     "Spool",
     "Store",
+    "read_spooled_outcome",
     "write_spooled_outcome",
 ]

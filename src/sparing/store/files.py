@@ -33,6 +33,36 @@ def explained_errors(path: Path, action: str) -> Generator[None, None, None]:
         ) from error
 
 
+def refuse_link(path: Path) -> None:
+    """Refuse a symbolic link: what a run writes, empties or removes stays in its directory."""
+    if path.is_symlink():
+        raise StoreError(
+            f"{path} is a symbolic link to {path.readlink()}, and a run writes to no other place "
+            "than its directory: remove the link, or give the place itself as the run directory"
+        )
+
+
+def make_directory(path: Path) -> None:
+    """A directory of a run; what it holds may be written and removed."""
+    refuse_link(path)
+    with explained_errors(path, "create"):
+        path.mkdir(exist_ok=True)
+
+
+def open_to_write(path: Path, flags: int = 0) -> int:
+    """A descriptor to read and write a plain file of a run with, which is made if need be."""
+    refuse_link(path)
+    flags |= os.O_RDWR | os.O_CREAT | BINARY | getattr(os, "O_NOFOLLOW", 0)
+    with explained_errors(path, "open"):
+        descriptor = os.open(path, flags, 0o666)
+    try:
+        require_regular(descriptor, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 def write_durably(path: Path, content: bytes) -> None:
     """Write a whole file so that, whatever happens, the old one or the new one is there."""
     unique = f".{path.name}-{os.getpid()}-{secrets.token_hex(6)}{TEMPORARY_SUFFIX}"

@@ -24,8 +24,8 @@ from sparing.numerics.json_numbers import encode_number
 from sparing.problem.evaluation_codec import (
     OUTCOME_FIELDS,
     InvalidRecordError,
-    decode_outcome,
     outcome_to_record,
+    record_to_outcome,
 )
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal
 from sparing.problem.warning_text import WarningText, WarningTopic
@@ -82,6 +82,7 @@ def decode_line(line: bytes) -> tuple[int, Event]:
     else:
         raise MalformedError(f"its kind is {kind!r}, which this version does not know")
     members.finish()
+    require(bool(np.all(np.isfinite(event.x))), "its x is not finite")
     return sequence, event
 
 
@@ -91,7 +92,7 @@ def _evaluation(members: Members) -> Evaluation:
     if FAILURE in record:
         record["kind"] = record.pop(FAILURE)
     try:
-        return Evaluation(index, identifier, x, decode_outcome(record))
+        return Evaluation(index, identifier, x, record_to_outcome(record))
     except InvalidRecordError as error:
         raise MalformedError(str(error)) from None
 
@@ -167,17 +168,16 @@ class Journal:
         self.torn_tail: Path | None = None
         self.warnings: list[WarningText] = []
         self._broken = ""
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | files.BINARY
         with files.explained_errors(path, "open"):
-            self._descriptor = os.open(path, flags, 0o666)
+            self._descriptor = files.open_to_write(path, os.O_APPEND)
             try:
-                files.require_regular(self._descriptor, path)
                 files.sync_directory(path.parent)
                 found = scan(files.read_descriptor(self._descriptor))
                 if found.fault:
                     raise StoreCorruptError(
                         f"{path}, {found.fault}. Nothing was changed: restore the file from a "
-                        "copy, or open the directory read-only to see the lines before"
+                        "copy, or keep every intact line with "
+                        f"'sparing verify {path.parent} --repair NEW_DIR'"
                     )
                 self.entries = found.entries
                 self._repair(found)
@@ -211,9 +211,10 @@ class Journal:
         """Record an event: when this returns, it is on the disk."""
         try:
             _check_consistent(event, self.entries)
-        except MalformedError as error:
+            line = encode_line(len(self.entries), event)
+            decode_line(line.removesuffix(b"\n"))  # nothing enters that cannot be read back
+        except (TypeError, ValueError, OverflowError) as error:
             raise StoreError(f"cannot record {event}: {error}") from None
-        line = encode_line(len(self.entries), event)
         entry = _next_entry(self.entries, event, line)
         with files.explained_errors(self.path, "append to"):
             self._check_unchanged()

@@ -72,10 +72,8 @@ class RunLock:
         self._stop = threading.Event()
         self._text_in_use = threading.Lock()  # the heartbeat rewrites what `verify` reads
         with files.explained_errors(path, "lock"):
-            flags = os.O_RDWR | os.O_CREAT | files.BINARY
-            self._descriptor = os.open(path, flags, 0o666)
+            self._descriptor = files.open_to_write(path)
             try:
-                files.require_regular(self._descriptor, path)
                 self._owner = self._acquire()
             except BaseException:
                 os.close(self._descriptor)

@@ -9,9 +9,9 @@ import socket
 import sys
 import time
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 
+from sparing.readable_text import moment_text, readable
 from sparing.store.dataclass_json import dataclass_from_json
 from sparing.store.json_members import MalformedError, parse_object
 
@@ -34,8 +34,8 @@ class LockOwner:
 
     def described(self) -> str:
         """For messages: host, process and time."""
-        since = datetime.fromtimestamp(self.since).astimezone().isoformat(" ", "seconds")
-        return f"process {self.pid} on {self.host} since {since} ({self.command})"
+        since = moment_text(self.since)
+        return readable(f"process {self.pid} on {self.host} since {since} ({self.command})")
 
     def encoded(self) -> bytes:
         """The text of the lock file."""
@@ -44,7 +44,7 @@ class LockOwner:
 
 def this_process() -> LockOwner:
     """A new owner: the running process."""
-    now = time.time()
+    now = min(max(0.0, time.time()), LATEST)  # a clock may be far off
     return LockOwner(
         host=_shortened(socket.gethostname()),
         pid=os.getpid(),

@@ -141,8 +141,9 @@ class RunDirectory:
         cls, path: Path, fingerprint: Mapping[str, Any], seed: int | None, upgrade: Upgrade
     ) -> RunDirectory:
         with files.explained_errors(path, "create"):
-            for directory in (path, path / SPOOL, path / SNAPSHOTS):
-                directory.mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
+        for name in (SPOOL, SNAPSHOTS):
+            files.make_directory(path / name)
         lock = RunLock(path / LOCK)
         try:
             problem = _settled_problem(path, fingerprint, seed, upgrade)
@@ -152,9 +153,6 @@ class RunDirectory:
             lock.release()
             raise
         warnings = [*journal.warnings]
-        if lock.previous is not None:
-            text = f"the lock was taken over from a dead {lock.previous.described()}"
-            warnings.append(WarningText(WarningTopic.LOCK_TAKEN_OVER, text))
         if seed is not None and seed != problem.seed:
             text = f"the run goes on with its seed {problem.seed}, not with {seed}"
             warnings.append(WarningText(WarningTopic.SEED_KEPT, text))

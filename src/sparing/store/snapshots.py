@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from sparing.errors import StoreError
@@ -34,6 +35,7 @@ def write_snapshot(directory: Path, snapshot: Snapshot, digests: Sequence[int]) 
         "metadata": to_json_types(snapshot.metadata),
     }
     path = directory / f"{number:08d}.npz"
+    files.make_directory(directory)  # it may have been deleted meanwhile
     files.write_durably(path, pack(snapshot.arrays, record))
     with files.explained_errors(directory, "clean up"):
         found = files.numbered_files(directory, NAME)
@@ -48,7 +50,11 @@ def latest_snapshot(
 ) -> tuple[Snapshot | None, list[WarningText]]:
     """The newest intact snapshot that belongs to the journal, and warnings about others."""
     warnings: list[WarningText] = []
-    for number, path in reversed(files.numbered_files(directory, NAME)):
+    try:
+        found = files.numbered_files(directory, NAME)
+    except StoreError as error:
+        return None, [WarningText(WarningTopic.DAMAGED_FILE, f"no snapshot was used: {error}")]
+    for number, path in reversed(found):
         try:
             content = files.read_regular_file(path)
             snapshot = None if content is None else _read(content, number, digests)
@@ -62,7 +68,7 @@ def latest_snapshot(
 
 def remove_leftovers(directory: Path) -> None:
     """Remove what an interrupted write left; only for the owner of the lock."""
-    with files.explained_errors(directory, "clean up"):
+    with suppress(OSError):
         for path in directory.glob(f".*{files.TEMPORARY_SUFFIX}"):
             path.unlink(missing_ok=True)
 

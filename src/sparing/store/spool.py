@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,24 @@ def write_spooled_outcome(spool_dir: str, identifier: int, record: Mapping[str, 
     [(7, {'value': -1.5})]
     """
     content = encode({"identifier": int(identifier), "record": to_json_types(record)})
+    files.refuse_link(Path(spool_dir))
     files.write_durably(Path(spool_dir) / f"{int(identifier)}.json", content + b"\n")
+
+
+def read_spooled_outcome(spool_dir: str, identifier: int) -> dict[str, Any] | None:
+    """The result of a proposal that lies in the spool; None when there is none to be used.
+
+    >>> from pathlib import Path
+    >>> from sparing.store import read_spooled_outcome, write_spooled_outcome
+    >>> Path("spool").mkdir()
+    >>> write_spooled_outcome("spool", 7, {"value": -1.5})
+    >>> read_spooled_outcome("spool", 7), read_spooled_outcome("spool", 8)
+    ({'value': -1.5}, None)
+    """
+    with suppress(MalformedError, StoreError):
+        content = files.read_regular_file(Path(spool_dir) / f"{int(identifier)}.json")
+        return None if content is None else _record(content, identifier)
+    return None
 
 
 class Spool:
@@ -78,6 +96,7 @@ class Spool:
         if self._read_only:
             raise StoreError(f"{self._directory} was opened read-only")
         path = self._directory / f"{int(identifier)}.json"
+        files.refuse_link(self._directory)
         # Not synced: a file that comes back after a power failure is harvested twice, no harm.
         with files.explained_errors(path, "remove"):
             path.unlink(missing_ok=True)

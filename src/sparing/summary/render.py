@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from sparing.readable_text import readable
 from sparing.summary.checks import Light
 from sparing.summary.numbers import duration, estimate, parameter_rows
 from sparing.summary.story import stop_text, tell_story
@@ -50,7 +51,7 @@ def text_summary(record: RunRecord) -> str:
     lines += ["", "what to do next"]
     for step in (*story.next_steps, 'see the pictures and every check: result.report("run.html")'):
         lines += _item("-", step)
-    return "\n".join(lines)
+    return readable("\n".join(lines))
 
 
 def html_summary(record: RunRecord) -> str:
@@ -80,7 +81,7 @@ def html_summary(record: RunRecord) -> str:
         + _html_list("What to do next", map(escape, story.next_steps)),
         "</div>",
     ]
-    return "\n".join(parts)
+    return readable("\n".join(parts))
 
 
 def html_table(

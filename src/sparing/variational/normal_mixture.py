@@ -224,6 +224,6 @@ def even_sample(mixture: Mixture, n: int) -> Array:
 def log_sum_rows(terms: Array) -> Array:
     """log sum_k exp(terms), over the last axis: (N,)."""
     largest = terms.max(axis=-1)
-    with np.errstate(invalid="ignore"):  # so far out that all are zero
+    with np.errstate(invalid="ignore", under="ignore"):  # so far out that all are zero
         total = largest + np.log(np.exp(terms - largest[:, None]).sum(axis=-1))
     return np.where(largest > -np.inf, total, largest)

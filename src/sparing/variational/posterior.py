@@ -91,7 +91,7 @@ class Posterior:
         >>> bool(tail < 0.02 * peak)  # three standard deviations away
         True
         """
-        return np.exp(self.log_density(x))
+        return _exp(self.log_density(x))
 
     @property
     def _even_draws(self) -> Array:
@@ -99,17 +99,23 @@ class Posterior:
         return self.transform.to_user(draws[self.mixture.contains(draws)])
 
     @cached_property
-    def _moments(self) -> tuple[Array, Array]:
+    def _moments(self) -> tuple[Array, Array, Array]:
+        """Mean (D,), a scale of each parameter (D,), and the covariance in these scales (D, D).
+
+        The square of a sd may be beyond what a float can hold where the sd is not.
+        """
         if self.transform.is_linear:
             linear, offset = self.transform.linear_map()
+            scale = power_of_two(linear)
+            unit = linear / scale[:, None]
             mean = linear @ self.mixture.mean + offset
-            return mean, linear @ self.mixture.covariance @ linear.T
+            return mean, scale, unit @ self.mixture.covariance @ unit.T
         draws = self._even_draws
-        # A scale parameter that is hardly known has moments beyond what a float can hold.
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = self.transform.mean(draws)
-            draws = self.transform.unwrapped(draws, mean)
-            return mean, np.atleast_2d(np.cov(draws, rowvar=False))
+        scale = power_of_two(draws.T)
+        # Of a periodic parameter the circular mean, and the distances from it on the circle.
+        mean = self.transform.mean(draws, scale)
+        unit = self.transform.unwrapped(draws, mean) / scale
+        return mean, scale, np.atleast_2d(np.cov(unit, rowvar=False))
 
     @property
     def mean(self) -> Array:
@@ -118,13 +124,26 @@ class Posterior:
 
     @property
     def covariance(self) -> Array:
-        """Posterior covariance: (D, D)."""
-        return self._moments[1]
+        """Posterior covariance: (D, D); infinite where it is beyond what a float can hold."""
+        return self.moments_in(np.ones(self.dimension))[1]
 
     @property
     def sd(self) -> Array:
         """Posterior standard deviation of each parameter: (D,)."""
-        return np.sqrt(np.diag(self.covariance))
+        _, scale, covariance = self._moments
+        return scale * np.sqrt(np.diag(covariance))
+
+    def moments_in(self, units: Array) -> tuple[Array, Array]:
+        """Mean (D,) and covariance (D, D) with each parameter in units (D,) of its own.
+
+        >>> mean, covariance = result.posterior.moments_in(result.posterior.sd)
+        >>> covariance.diagonal().round(6)
+        array([1., 1.])
+        """
+        mean, scale, covariance = self._moments
+        ratio = scale / units
+        with np.errstate(over="ignore"):
+            return mean / units, covariance * ratio[:, None] * ratio
 
     def mode(self) -> Array:
         """The point of highest density in the user's coordinates: (D,).
@@ -183,7 +202,7 @@ class Posterior:
         matrix, offset = self.transform.standardised_map()
         s, log_slope, inside = self._standardised(index, values)
         log_density = self._log_marginal(matrix[[index]], offset[[index]], s[:, None])
-        return np.where(inside, np.exp(log_density + log_slope), 0.0)
+        return np.where(inside, _exp(log_density + log_slope), 0.0)
 
     def pair_density(self, i: int, j: int, x_i: Array, x_j: Array) -> Array:
         """Joint density of two parameters on a grid, (len(x_j), len(x_i)).
@@ -199,7 +218,7 @@ class Posterior:
         s_j, log_slope_j, _ = self._standardised(j, x_j)
         s = np.stack(np.meshgrid(s_i, s_j), axis=-1).reshape(-1, 2)
         log_density = self._log_marginal(matrix[[i, j]], offset[[i, j]], s)
-        return np.exp(log_density.reshape(len(x_j), len(x_i)) + log_slope_i + log_slope_j[:, None])
+        return _exp(log_density.reshape(len(x_j), len(x_i)) + log_slope_i + log_slope_j[:, None])
 
     def _log_marginal(self, matrix: Array, offset: Array, s: Array) -> Array:
         """Log density of A u + b at values s (m, d): (m,)."""
@@ -223,3 +242,15 @@ class Posterior:
             for name, mean, sd in zip(self.names, self.mean, self.sd, strict=True)
         ]
         return "\n".join([f"Posterior ({self.mixture.n_components} components)", *lines])
+
+
+def power_of_two(rows: Array) -> Array:
+    """A scale of each row by which division is exact: (m,)."""
+    _, exponent = np.frexp(np.max(np.abs(rows), axis=1))
+    return np.ldexp(1.0, exponent - 1)
+
+
+def _exp(log_density: Array) -> Array:
+    """The density, infinite or zero where it is beyond what a float can hold."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(log_density)
