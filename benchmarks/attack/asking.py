@@ -167,7 +167,7 @@ def _threads(directory: Path, n_threads: int) -> Ending:
 # ------------------------------------------------------------------------------------ memory
 
 N_TELLS = 2_000
-BYTES_PER_TELL = 20_000  # measured: 2,100 in memory and in a store, without a fit
+BYTES_PER_TELL = 5_000  # measured: 520 in memory, 760 with a store, without a fit
 
 
 def memory(n_cases: int, generator: np.random.Generator) -> list[Case]:
@@ -199,7 +199,7 @@ def _many_tells(directory: Path, stored: bool) -> Ending:
 
 
 def _many_fits(directory: Path) -> Ending:
-    """The second half of a run with 30 iterations needs no more than its own evaluations."""
+    """The second half of a run needs little more than the first (measured: 1.6 MB)."""
     options: dict[str, Any] = {"settings": SETTINGS, "tolerance": 1e-9, "store": directory / "run"}
     used = []
     tracemalloc.start()
@@ -209,5 +209,5 @@ def _many_fits(directory: Path) -> Ending:
         used.append(tracemalloc.get_traced_memory()[0])
     growth = used[-1] - used[len(used) // 2]
     print(f"{growth / 1e6:.1f} MB")
-    require(growth < 100e6, f"{growth / 1e6:.0f} MB more at the end than in the middle")
+    require(growth < 20e6, f"{growth / 1e6:.0f} MB more at the end than in the middle")
     return Ending.RIGHT
