@@ -108,6 +108,7 @@ def result_members(result: Result) -> dict[str, Any]:
             }
             for i, name in enumerate(posterior.names)
         },
+        **({"fixed": result.problem.fixed} if result.problem.fixed else {}),
         "covariance": posterior.covariance,
         "library_seconds": result.library_seconds,
         "target_seconds": result.target_seconds,

@@ -24,6 +24,7 @@ def to_getdist(
 ) -> Any:
     """``getdist.MCSamples`` of n draws, with names, labels and the hard bounds as ranges.
 
+    A fixed parameter has a range without width, which GetDist knows as such.
     ``labels`` are LaTeX without dollar signs, one per parameter; by default the names, upright.
 
     >>> samples = to_getdist(result, n=500)
@@ -45,7 +46,8 @@ def to_getdist(
             ranges={
                 name: [edge if np.isfinite(edge) else None for edge in edges]
                 for name, edges in zip(names, bounds, strict=True)
-            },
+            }
+            | {name: [value, value] for name, value in run.problem.fixed.items()},
             label="sparing",
         )
 

@@ -106,9 +106,9 @@ def problem_of_blocks(
 
 
 def draws_of_blocks(run: RunRecord, blocks: Sequence[Block], n: int, seed: int) -> Array:
-    """n draws (n, D) from the posterior of a run, which must be one of this model."""
+    """n draws of all parameters from the posterior of a run, which must be one of this model."""
     expected = tuple(flat_names(blocks))
-    if run.posterior.names != expected:
-        theirs, ours = ", ".join(run.posterior.names), ", ".join(expected)
+    if run.problem.all_names != expected:
+        theirs, ours = ", ".join(run.problem.all_names), ", ".join(expected)
         raise SettingsError([f"the result is of another model: {theirs}, and this one's {ours}"])
-    return run.posterior.sample(n, seed=seed)
+    return run.problem.full(run.posterior.sample(n, seed=seed))

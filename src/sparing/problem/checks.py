@@ -8,7 +8,7 @@ A fault is one sentence that names the argument or the parameter and says what t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -48,21 +48,42 @@ def in_order(
     names: Sequence[str] | str | None,
     missing: float | None,
     faults: list[str],
+    may_lack: Container[object] = (),
 ) -> object:
     """A mapping by name as a list in the order of the names; anything else as it is.
 
-    A name that is not there has no bound, where ``missing`` says what that is.
+    A name that is not there has no bound, where ``missing`` says what that is; those in
+    ``may_lack`` need none.
     """
     if not isinstance(value, Mapping) or not isinstance(names, Sequence):
         return value
     known = [names] if isinstance(names, str) else list(names)
     unknown = [key for key in value if key not in known]
     faults += [f"{label} names {short_text(key)}, which is not a parameter" for key in unknown]
-    absent = [name for name in known if name not in value]
+    absent = [name for name in known if name not in value and name not in may_lack]
     if missing is None and absent:
         faults.append(f"{label} has no value for {', '.join(map(repr, absent))}")
         return [value.get(name, 0.0) for name in known]  # the rest can still be checked
-    return [value.get(name) for name in known]
+    return [value.get(name, np.nan if missing is None else missing) for name in known]
+
+
+def read_vectors(
+    given: Mapping[str, tuple[object, float | None]],
+    names: Sequence[str] | str | None,
+    may_lack: Container[object],
+    faults: list[str],
+) -> tuple[tuple[str, ...], bool, dict[str, Array] | None]:
+    """The names, whether they are the ones given, and the four vectors; None where unusable."""
+    arrays = {
+        label: read(
+            in_order(value, label, names, missing, faults, may_lack), label, missing, faults
+        )
+        for label, (value, missing) in given.items()
+    }
+    dimension = next((a.size for a in arrays.values() if a is not None and a.ndim == 1), 1)
+    accepted = check_names(names, dimension, faults)
+    labels = accepted or default_names(dimension)
+    return labels, accepted is not None, match_lengths(arrays, dimension, faults)
 
 
 def check_names(

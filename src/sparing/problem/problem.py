@@ -1,7 +1,8 @@
 """What is to be inferred: a log density, its bounds, the names of its parameters, its prior.
 
-    D                   number of parameters
-    x                   point in the user's coordinates                     (D,)
+    D                   number of parameters that are inferred
+    x                   point of them in the user's coordinates             (D,)
+    N, full x           all parameters, the fixed ones included             (N,)
     lower, upper        hard bounds, each side finite or infinite           (D,)
     PLB, PUB            plausible box, which holds most of the posterior    (D,)
     log joint           log_density(x), plus log prior(x) when a prior is given
@@ -20,16 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
-from sparing.problem.checks import (
-    box_faults,
-    check_names,
-    default_names,
-    in_order,
-    match_lengths,
-    names_in_mappings,
-    read,
-)
-from sparing.problem.priors import Prior, parse_prior, support_faults
+from sparing.problem.checks import box_faults, names_in_mappings, read_vectors
+from sparing.problem.parameters import Parameters, fixed_values
+from sparing.problem.priors import Prior, prior_of_free, support_faults
 from sparing.problem.user_values import (
     estimated_log_value,
     format_interval,
@@ -58,6 +52,11 @@ class Problem:
     lower, upper: hard bounds; None, or None or an infinity for one parameter, means no bound
     names:        one per parameter; x1, x2, ... when not given
     prior:        see `sparing.problem.priors`
+    fixed:        parameters that are held at a value, by name
+
+    Bounds, names and prior are about all parameters, and log_density always gets all of them.
+    Everything else, from ``names`` to the posterior, is about those that are not fixed; a fixed
+    one needs no plausible box and no prior of its own.
 
     A scalar bound holds for every parameter; D is the length of those that are sequences, and 1
     when all are scalars. Bounds may be mappings by name, in which a parameter without an entry has
@@ -89,6 +88,7 @@ class Problem:
     upper: Array
     names: tuple[str, ...]
     prior: Prior | None
+    parameters: Parameters
 
     def __init__(
         self,
@@ -99,6 +99,7 @@ class Problem:
         upper: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
         names: Sequence[str] | str | None = None,
         prior: object = None,
+        fixed: Mapping[str, float] | None = None,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
@@ -111,30 +112,32 @@ class Problem:
             "lower": (lower, -np.inf),
             "upper": (upper, np.inf),
         }
-        arrays = {
-            label: read(in_order(value, label, names, missing, faults), label, missing, faults)
-            for label, (value, missing) in given.items()
-        }
-        dimension = next((a.size for a in arrays.values() if a is not None and a.ndim == 1), 1)
-        accepted_names = check_names(names, dimension, faults)
-        labels = accepted_names or default_names(dimension)
-        vectors = match_lengths(arrays, dimension, faults)
+        may_lack = fixed if isinstance(fixed, Mapping) else ()
+        labels, are_given, vectors = read_vectors(given, names, may_lack, faults)
+        values = fixed_values(fixed, labels, vectors, faults)
+        parameters = Parameters(labels, vectors or {}, prior, values)
+        free, parsed_prior = parameters.free_vectors, None
         if vectors is not None:
-            faults += box_faults(labels, vectors)
-        parsed_prior = None
+            faults += box_faults(parameters.free_names, free)
         try:
-            if accepted_names or not isinstance(prior, Mapping):  # a mapping goes by the names
-                parsed_prior = parse_prior(prior, labels)
+            if are_given or not isinstance(prior, Mapping):  # a mapping goes by the names
+                parsed_prior = prior_of_free(parameters)
         except ProblemError as error:
             faults += error.faults
         if parsed_prior is not None and vectors is not None:
-            plausible = (vectors["plausible_lower"], vectors["plausible_upper"])
-            bounds = (vectors["lower"], vectors["upper"])
-            faults += support_faults(parsed_prior, labels, *bounds, plausible)
+            plausible = free["plausible_lower"], free["plausible_upper"]
+            bounds = free["lower"], free["upper"]
+            faults += support_faults(parsed_prior, parameters.free_names, *bounds, plausible)
         if faults or vectors is None:
             raise ProblemError(faults)
         self.__setstate__(
-            {"log_density": log_density, **vectors, "names": labels, "prior": parsed_prior}
+            {
+                "log_density": log_density,
+                **free,
+                "names": parameters.free_names,
+                "prior": parsed_prior,
+                "parameters": parameters,
+            }
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -146,8 +149,73 @@ class Problem:
 
     @property
     def dimension(self) -> int:
-        """D, the number of parameters."""
+        """D, the number of parameters that are inferred."""
         return len(self.names)
+
+    @property
+    def fixed(self) -> dict[str, float]:
+        """The parameters that are held at a value.
+
+        >>> problem.fix(offset=-0.5).fixed
+        {'offset': -0.5}
+        """
+        return dict(self.parameters.fixed)
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of all parameters, in the order in which log_density takes them.
+
+        >>> nested = problem.fix(slope=1.0)
+        >>> nested.names, nested.all_names
+        (('offset',), ('slope', 'offset'))
+        """
+        return self.parameters.names
+
+    def fix(self, values: Mapping[str, float] | None = None, /, **by_name: float) -> Problem:
+        """The problem with these parameters held at a value, beside those that are already.
+
+        >>> nested = problem.fix(offset=-0.5)
+        >>> nested.names, nested.log_joint([1.2]) == problem.log_joint([1.2, -0.5])
+        (('slope',), True)
+        >>> problem.fix({"offset": -0.5}).fixed  # for names that are no words of Python
+        {'offset': -0.5}
+        """
+        return self._with_fixed({**self.fixed, **(values or {}), **by_name})
+
+    def free(self, *names: str) -> Problem:
+        """The problem with these parameters inferred again; without names, all of them.
+
+        >>> problem.fix(offset=-0.5).free("offset").names
+        ('slope', 'offset')
+        """
+        freed = names or tuple(self.fixed)
+        held = ", ".join(self.fixed) or "nothing"
+        faults = [f"{name!r} is not fixed; {held} is" for name in freed if name not in self.fixed]
+        for name in self.fixed:
+            box = (self.parameters.vectors[f"plausible_{end}"] for end in ("lower", "upper"))
+            if name in freed and np.isnan([v[self.all_names.index(name)] for v in box]).any():
+                faults.append(
+                    f"{name} has no plausible box: build the problem with one, to free it"
+                )
+        if faults:
+            raise ProblemError(faults)
+        return self._with_fixed({n: value for n, value in self.fixed.items() if n not in freed})
+
+    def _with_fixed(self, fixed: Mapping[str, float]) -> Problem:
+        given = self.parameters
+        return Problem(
+            self.log_density, **given.vectors, names=given.names, prior=given.prior, fixed=fixed
+        )
+
+    def full(self, x: ArrayLike) -> Array:
+        """Points x (D,) or (m, D) with the fixed parameters in their places: (N,) or (m, N).
+
+        That is what log_density takes, as any function of yours does that is called here.
+
+        >>> problem.fix(slope=1.0).full([0.3])
+        array([1. , 0.3])
+        """
+        return self.parameters.full(np.asarray(x, dtype=np.float64))
 
     def log_prior(self, x: ArrayLike) -> float:
         """Log prior at one point: -inf outside the bounds, 0 inside when there is no prior.
@@ -182,7 +250,7 @@ class Problem:
         if log_prior == -np.inf:
             return -np.inf, 0.0
         try:
-            value, noise_sd = estimated_log_value(self.log_density(point.copy()))
+            value, noise_sd = estimated_log_value(self.log_density(self.full(point)))
             return value + log_prior, noise_sd
         except InvalidValueError as error:
             raise InvalidValueError(f"log_density {error}, at {self._format(point)}") from None
@@ -223,7 +291,8 @@ class Problem:
     def read_points(self, x: ArrayLike, label: str = "x") -> Array:
         """One point (D,) or several (k, D) as they are: (k, D), finite and within the bounds.
 
-        ProblemError lists all faults; ``label`` is what it calls the argument.
+        Points of all parameters, (N,) or (k, N), are as welcome. ProblemError lists all faults;
+        ``label`` is what it calls the argument.
 
         >>> problem.read_points([1.0, 0.0])
         array([[1., 0.]])
@@ -232,14 +301,22 @@ class Problem:
             points = numeric_array(x)
         except ValueError as error:
             raise ProblemError([f"{label} {error}"]) from None
-        given_shape = points.shape
+        given_shape, n_all = points.shape, len(self.all_names)
         if self.dimension == 1 and points.ndim < 2:
+            if self.fixed and given_shape == (n_all,):
+                one, several = f"(1, {n_all})", f"({n_all}, 1)"
+                fault = f"may be one point of all parameters, {one}, or {several}: give it as such"
+                raise ProblemError([f"{label} of shape {given_shape} {fault}"])
             points = points.reshape(-1, 1)
         points = np.atleast_2d(points)
-        if points.ndim != 2 or points.shape[1] != self.dimension:
+        if points.ndim != 2 or points.shape[1] not in (self.dimension, n_all):
             shape = f"({self.dimension},) or (k, {self.dimension})"
             raise ProblemError([f"{label} has shape {given_shape}, expected {shape}"])
-        faults = [
+        faults = []
+        if points.shape[1] != self.dimension:
+            faults = [f"{label}: {fault}" for p in points for fault in self.parameters.misplaced(p)]
+            points = points[:, self.parameters.is_free]
+        faults += [
             f"{label}{f'[{row}]' if len(points) > 1 else ''}: {name} = {point[i]:g} {fault}"
             for row, point in enumerate(points)
             for i, name in enumerate(self.names)
@@ -250,10 +327,15 @@ class Problem:
         return points
 
     def __repr__(self) -> str:
-        width = max(len(name) for name in self.names)
+        width = max(len(name) for name in self.all_names)
         count = f"{self.dimension} parameter{'' if self.dimension == 1 else 's'}"
-        lines = [f"Problem({count}, log_density={function_name(self.log_density)})"]
-        for i, name in enumerate(self.names):
+        held = f", {len(self.fixed)} fixed" if self.fixed else ""
+        lines = [f"Problem({count}{held}, log_density={function_name(self.log_density)})"]
+        for name in self.all_names:
+            if name in self.fixed:
+                lines.append(f"  {name:<{width}}  fixed at {self.fixed[name]:g}")
+                continue
+            i = self.names.index(name)
             bounds = format_interval(self.lower[i], self.upper[i])
             box = format_interval(self.plausible_lower[i], self.plausible_upper[i])
             lines.append(f"  {name:<{width}}  in {bounds}, plausibly {box}")
@@ -265,6 +347,10 @@ class Problem:
         point = np.array(x, dtype=np.float64)
         if self.dimension == 1 and point.ndim == 0:
             point = point.reshape(1)
+        if self.fixed and point.shape == (len(self.all_names),):
+            if faults := self.parameters.misplaced(point):
+                raise ValueError("; ".join(faults))
+            point = point[self.parameters.is_free]
         if point.shape != (self.dimension,) or np.any(np.isnan(point)):
             raise ValueError(f"a point is {self.dimension} numbers, not {short_text(x)}")
         return point
@@ -280,7 +366,8 @@ class Problem:
             raise InvalidValueError(f"the log prior {error}, at {self._format(point)}") from None
 
     def _format(self, point: Array) -> str:
-        return ", ".join(f"{n} = {float(v)!r}" for n, v in zip(self.names, point, strict=True))
+        pairs = zip(self.all_names, self.full(point).tolist(), strict=True)
+        return ", ".join(f"{name} = {value!r}" for name, value in pairs)
 
     def _coordinate_fault(self, i: int, value: float) -> str | None:
         if not np.isfinite(value):

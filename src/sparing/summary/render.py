@@ -41,7 +41,7 @@ def text_summary(record: RunRecord) -> str:
     ]
     table = [PARAMETER_HEADER, *_parameter_cells(record)]
     name, mean, sd, _ = (max(map(len, column)) for column in zip(*table, strict=True))
-    lines += [f"{a:<{name}}  {b:>{mean}}  {c:>{sd}}  {d}" for a, b, c, d in table]
+    lines += [f"{a:<{name}}  {b:>{mean}}  {c:>{sd}}  {d}".rstrip() for a, b, c, d in table]
     if story.shape:
         lines += ["", "what it looks like", *_item("-", story.shape)]
     if story.worries:
@@ -120,7 +120,10 @@ def _times(record: RunRecord) -> str:
 
 
 def _parameter_cells(record: RunRecord) -> list[tuple[str, ...]]:
-    return [(*others, f"[{low}, {high}]") for *others, low, high in parameter_rows(record)]
+    rows = [(*others, f"[{low}, {high}]") for *others, low, high in parameter_rows(record)]
+    return rows + [
+        (name, f"{value:g}", "fixed", "") for name, value in record.problem.fixed.items()
+    ]
 
 
 def _item(mark: str, text: str) -> list[str]:

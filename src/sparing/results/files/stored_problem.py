@@ -6,19 +6,21 @@ problem.prior_lower, problem.prior_upper    support of the prior, when there is 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
+
 from sparing.errors import ProblemError, TargetError
 from sparing.numerics.arrays import Array
+from sparing.problem.parameters import VECTORS
 from sparing.problem.priors import Prior
 from sparing.problem.problem import Problem
 from sparing.problem.user_values import function_name
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.store.archive import Arrays, Metadata
-from sparing.store.json_members import Members, to_json_types
-
-VECTORS = ("lower", "upper", "plausible_lower", "plausible_upper")
+from sparing.store.json_members import Members, require, to_json_types
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,40 @@ def write_problem(problem: Problem) -> tuple[Arrays, Metadata]:
         "names": list(problem.names),
         "log_density": name,
         "prior": prior_description(problem),
+        **fixed_members(problem),
     }
     return arrays, metadata
+
+
+def fixed_members(problem: Problem) -> dict[str, Any]:
+    """The place and the value of each fixed parameter; nothing where none is, as ever."""
+    places = {name: problem.all_names.index(name) for name in problem.fixed}
+    fixed = {n: {"place": places[n], "value": value} for n, value in problem.fixed.items()}
+    return {"fixed": fixed} if fixed else {}
+
+
+def restored_problem(
+    log_density: Callable[[Array], Any],
+    names: Sequence[str],
+    vectors: Mapping[str, Array],
+    prior: Prior | None,
+    members: Members,
+) -> Problem:
+    """A problem of these free parameters, with the fixed ones that the members name."""
+    fixed = Members(members.object("fixed") if "fixed" in members else {}).rest()
+    given = {}
+    for name, place_and_value in fixed.items():
+        require(isinstance(place_and_value, dict), "a fixed parameter is not an object")
+        entry = Members(place_and_value)
+        given[name] = entry.index("place", len(names) + len(fixed)), entry.number("value")
+    all_names, missing = list(names), {"lower": -np.inf, "upper": np.inf}
+    vectors = dict(vectors)
+    for name, (place, _) in sorted(given.items(), key=lambda item: item[1]):
+        all_names.insert(place, name)
+        for label, vector in vectors.items():
+            vectors[label] = np.insert(vector, place, missing.get(label, np.nan))
+    values = {name: value for name, (_, value) in given.items()}
+    return Problem(log_density, **vectors, names=all_names, prior=prior, fixed=values)
 
 
 def read_problem(arrays: NamedArrays, members: Members) -> Problem:
@@ -86,7 +120,7 @@ def read_problem(arrays: NamedArrays, members: Members) -> Problem:
         prior = StoredPrior(prior, *support)
     vectors = {name: arrays.floats(f"problem.{name}", len(names)) for name in VECTORS}
     log_density = StoredLogDensity(members.text("log_density"))
-    return Problem(log_density, **vectors, names=names, prior=prior)
+    return restored_problem(log_density, names, vectors, prior, members)
 
 
 def prior_description(problem: Problem) -> dict[str, Any] | None:
