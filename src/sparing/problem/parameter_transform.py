@@ -25,6 +25,7 @@ from sparing.problem.coordinate_maps import (
     Unbounded,
     coordinate_map,
 )
+from sparing.problem.declared_support import DeclaredSupport
 from sparing.problem.problem import Problem
 
 __all__ = ["BoundedMap", "ParameterTransform", "Whitening"]
@@ -56,6 +57,7 @@ class ParameterTransform:
     width: Array  # g(PUB) - g(PLB)  (D,)
     whitening: Whitening | None = None
     number: int = 0
+    declared: DeclaredSupport | None = None  # of the problem; None: it ends at its bounds only
 
     @classmethod
     def from_problem(
@@ -70,7 +72,8 @@ class ParameterTransform:
         v_low = np.concatenate([g.to_unbounded(low[[i]]) for i, g in enumerate(coordinates)])
         v_high = np.concatenate([g.to_unbounded(high[[i]]) for i, g in enumerate(coordinates)])
         width = v_high - v_low
-        return cls(coordinates, problem.lower, problem.upper, v_low + 0.5 * width, width)
+        bounds = problem.lower, problem.upper
+        return cls(coordinates, *bounds, v_low + 0.5 * width, width, declared=problem.support)
 
     @property
     def dimension(self) -> int:
@@ -138,6 +141,12 @@ class ParameterTransform:
         points = self._batch(x)
         inside = (points >= self.lower) & (points <= self.upper) & np.isfinite(points)
         return np.all(inside, axis=1)
+
+    def supports(self, x: Array) -> NDArray[np.bool_]:
+        """Which points x (m, D) are in the support that the problem declares: (m,)."""
+        if self.declared is None or not len(x):
+            return np.ones(len(x), dtype=np.bool_)
+        return self.declared.contains(x)
 
     def reachable_box(self) -> tuple[Array, Array]:
         """Standardised coordinates (D,) beyond which no point is worth an evaluation."""

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
 from sparing.problem.checks import box_faults, names_in_mappings, read_vectors
+from sparing.problem.declared_support import DeclaredSupport, read_support
 from sparing.problem.parameters import Parameters, fixed_values
 from sparing.problem.priors import Prior, prior_of_free, support_faults
 from sparing.problem.user_values import (
@@ -53,6 +54,8 @@ class Problem:
     names:        one per parameter; x1, x2, ... when not given
     prior:        see `sparing.problem.priors`
     fixed:        parameters that are held at a value, by name
+    support:      x -> bool, cheap: where it is False the density is zero, and the target is never
+                  called; it may take many points at once, (m, N) -> (m,), which is found out
 
     Bounds, names and prior are about all parameters, and log_density always gets all of them.
     Everything else, from ``names`` to the posterior, is about those that are not fixed; a fixed
@@ -89,6 +92,7 @@ class Problem:
     names: tuple[str, ...]
     prior: Prior | None
     parameters: Parameters
+    support: DeclaredSupport | None
 
     def __init__(
         self,
@@ -100,6 +104,7 @@ class Problem:
         names: Sequence[str] | str | None = None,
         prior: object = None,
         fixed: Mapping[str, float] | None = None,
+        support: Callable[[Array], Any] | DeclaredSupport | None = None,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
@@ -128,6 +133,7 @@ class Problem:
             plausible = free["plausible_lower"], free["plausible_upper"]
             bounds = free["lower"], free["upper"]
             faults += support_faults(parsed_prior, parameters.free_names, *bounds, plausible)
+        declared = None if faults else read_support(support, parameters, faults)
         if faults or vectors is None:
             raise ProblemError(faults)
         self.__setstate__(
@@ -137,6 +143,7 @@ class Problem:
                 "names": parameters.free_names,
                 "prior": parsed_prior,
                 "parameters": parameters,
+                "support": declared,
             }
         )
 
@@ -204,7 +211,12 @@ class Problem:
     def _with_fixed(self, fixed: Mapping[str, float]) -> Problem:
         given = self.parameters
         return Problem(
-            self.log_density, **given.vectors, names=given.names, prior=given.prior, fixed=fixed
+            self.log_density,
+            **given.vectors,
+            names=given.names,
+            prior=given.prior,
+            fixed=fixed,
+            support=self.support,
         )
 
     def full(self, x: ArrayLike) -> Array:
@@ -218,7 +230,7 @@ class Problem:
         return self.parameters.full(np.asarray(x, dtype=np.float64))
 
     def log_prior(self, x: ArrayLike) -> float:
-        """Log prior at one point: -inf outside the bounds, 0 inside when there is no prior.
+        """Log prior at one point: -inf outside bounds and support, 0 inside without a prior.
 
         >>> from scipy import stats
         >>> problem = sparing.Problem(lambda x: 0.0, 0.5, 3.0, lower=0.0, prior=stats.expon())
@@ -230,8 +242,8 @@ class Problem:
     def log_joint(self, x: ArrayLike) -> float:
         """Log joint at one point; InvalidValueError when there is no such value.
 
-        log_density gets a fresh array it may change, and is not called where the prior is zero
-        or outside the bounds.
+        log_density gets a fresh array it may change, and is not called where the prior is zero,
+        or outside the bounds or the support.
 
         >>> problem.log_joint([1.2, -0.3])
         -0.5
@@ -286,7 +298,8 @@ class Problem:
         step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
         inner_low, inner_high = self.inner_plausible_box()
         points = np.where(points == self.lower, np.minimum(self.lower + step, inner_low), points)
-        return np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
+        points = np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
+        return points if self.support is None else self.read_points(points, "x0, off its bounds")
 
     def read_points(self, x: ArrayLike, label: str = "x") -> Array:
         """One point (D,) or several (k, D) as they are: (k, D), finite and within the bounds.
@@ -322,6 +335,9 @@ class Problem:
             for i, name in enumerate(self.names)
             if (fault := self._coordinate_fault(i, point[i]))
         ]
+        if not faults and self.support is not None:
+            outside = points[~self.support.contains(points)]
+            faults = [f"{label}: {self._format(point)} is outside the support" for point in outside]
         if faults:
             raise ProblemError(faults)
         return points
@@ -341,6 +357,8 @@ class Problem:
             lines.append(f"  {name:<{width}}  in {bounds}, plausibly {box}")
         if self.prior is not None:
             lines.append(f"  prior: {self.prior}")
+        if self.support is not None:
+            lines.append(f"  support: {self.support}")
         return "\n".join(lines)
 
     def _point(self, x: ArrayLike) -> Array:
@@ -357,6 +375,8 @@ class Problem:
 
     def _log_prior(self, point: Array) -> float:
         if np.any(point < self.lower) or np.any(point > self.upper):
+            return -np.inf
+        if self.support is not None and not self.support.contains(point[None])[0]:
             return -np.inf
         if self.prior is None:
             return 0.0

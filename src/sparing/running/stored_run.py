@@ -174,10 +174,10 @@ def latest_iteration(store: RunDirectory) -> IterationInfo | None:
     return IterationInfo(**vars(state.history[-1]), timings=timings[-1])
 
 
-def saved_result(store: RunDirectory) -> Result | None:
+def saved_result(store: RunDirectory, problem: Problem | None = None) -> Result | None:
     """The result file in a run directory, if it is intact and has all that the journal has."""
     try:
-        result = load(store.path / RESULT)
+        result = load(store.path / RESULT, problem)
     except LoadError:
         return None
     n_recorded = sum(isinstance(event, Evaluation) for event in store.events())

@@ -18,6 +18,8 @@ from sparing.results.files.settings_json import settings_that_count
 from sparing.results.files.stored_problem import fixed_members, prior_description
 from sparing.vbmc.settings import Settings
 
+DECLARED = "a function"  # which cannot be compared
+
 
 def fingerprint(
     problem: Problem,
@@ -47,4 +49,5 @@ def fingerprint(
         "starting_points": [] if starting_points is None else starting_points.tolist(),
         "tag": tag,
         **fixed_members(problem),
+        **({"support": DECLARED} if problem.support is not None else {}),
     }

@@ -22,7 +22,7 @@ from sparing.store.files import write_durably
 from sparing.vbmc.run_record import RunRecord
 
 FORMAT = "sparing result"
-VERSION = 3
+VERSION = 4
 COORDINATES = {"unbounded": Unbounded, "half bounded": HalfBounded, "bounded": Bounded}
 
 

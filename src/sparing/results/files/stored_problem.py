@@ -14,7 +14,8 @@ import numpy as np
 
 from sparing.errors import ProblemError, TargetError
 from sparing.numerics.arrays import Array
-from sparing.problem.parameters import VECTORS
+from sparing.problem.declared_support import DeclaredSupport
+from sparing.problem.parameters import VECTORS, Parameters
 from sparing.problem.priors import Prior
 from sparing.problem.problem import Problem
 from sparing.problem.user_values import function_name
@@ -64,20 +65,40 @@ class StoredPrior(Prior):
         return f"{self.stored_description.get('kind', 'unknown')}, as stored"
 
 
+@dataclass(frozen=True)
+class StoredSupport:
+    """Stands for a support that was not stored; calling it is an error."""
+
+    name: str
+
+    def __call__(self, x: Array) -> NoReturn:
+        """Say why there is no answer."""
+        raise TargetError(
+            "the support of this problem is a function, which no file holds: give the problem as "
+            "well, sparing.load(path, problem=problem) or sparing.load_run(path, problem=problem)"
+        )
+
+
 def write_problem(problem: Problem) -> tuple[Arrays, Metadata]:
     """The problem as arrays and a JSON object."""
     arrays: Arrays = {f"problem.{name}": getattr(problem, name) for name in VECTORS}
     if problem.prior is not None:
         arrays["problem.prior_lower"], arrays["problem.prior_upper"] = problem.prior.support()
-    target = problem.log_density
-    name = target.name if isinstance(target, StoredLogDensity) else function_name(target)
     metadata = {
         "names": list(problem.names),
-        "log_density": name,
+        "log_density": _name(problem.log_density),
         "prior": prior_description(problem),
         **fixed_members(problem),
     }
+    if problem.support is not None:
+        metadata["support"] = _name(problem.support.function)
     return arrays, metadata
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """The name of a function; of one that was loaded from a file the name it had."""
+    stored = isinstance(function, StoredLogDensity | StoredSupport)
+    return function.name if stored else function_name(function)
 
 
 def fixed_members(problem: Problem) -> dict[str, Any]:
@@ -94,7 +115,7 @@ def restored_problem(
     prior: Prior | None,
     members: Members,
 ) -> Problem:
-    """A problem of these free parameters, with the fixed ones that the members name."""
+    """A problem of these free parameters, with what the members say of the fixed ones."""
     fixed = Members(members.object("fixed") if "fixed" in members else {}).rest()
     given = {}
     for name, place_and_value in fixed.items():
@@ -108,7 +129,14 @@ def restored_problem(
         for label, vector in vectors.items():
             vectors[label] = np.insert(vector, place, missing.get(label, np.nan))
     values = {name: value for name, (_, value) in given.items()}
-    return Problem(log_density, **vectors, names=all_names, prior=prior, fixed=values)
+    support = None
+    if "support" in members:
+        nothing = Parameters((), {}, None, {})
+        stand_in = StoredSupport(members.text("support"))
+        support = DeclaredSupport(stand_in, nothing, vectorised=True, lost=True)
+    return Problem(
+        log_density, **vectors, names=all_names, prior=prior, fixed=values, support=support
+    )
 
 
 def read_problem(arrays: NamedArrays, members: Members) -> Problem:
@@ -121,6 +149,15 @@ def read_problem(arrays: NamedArrays, members: Members) -> Problem:
     vectors = {name: arrays.floats(f"problem.{name}", len(names)) for name in VECTORS}
     log_density = StoredLogDensity(members.text("log_density"))
     return restored_problem(log_density, names, vectors, prior, members)
+
+
+def differences(one: Problem, two: Problem) -> list[str]:
+    """What two problems differ in, but for their functions."""
+    if (one.names, one.all_names) != (two.names, two.all_names):
+        return ["names"]
+    found = [name for name in VECTORS if not np.array_equal(getattr(one, name), getattr(two, name))]
+    found += ["fixed values"] if one.fixed != two.fixed else []
+    return found + (["support"] if (one.support is None) != (two.support is None) else [])
 
 
 def prior_description(problem: Problem) -> dict[str, Any] | None:
