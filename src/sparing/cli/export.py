@@ -12,7 +12,7 @@ from sparing.cli.arguments import RUN_HELP, Commands, add_command, add_json, cou
 from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, json_text, result_members
 from sparing.cli.stored_runs import require_run_directory, result_of
-from sparing.integrations.columns import column_names, outcome_columns, parameter_columns
+from sparing.integrations.columns import column_names, draw_columns, outcome_columns
 from sparing.results.result import Result
 from sparing.store.files import explained_errors, write_durably
 
@@ -118,7 +118,7 @@ def samples_csv(result: Result, n: int, seed: int) -> str:
     """One row per draw from the posterior, with its log density under it."""
     draws = result.posterior.sample(n, seed=seed)
     log_density = result.posterior.log_density(draws)
-    columns = parameter_columns(result, draws, SAMPLE_COLUMNS)
+    columns = draw_columns(result, draws, SAMPLE_COLUMNS)
     rows = zip(*(column.tolist() for column in (*columns.values(), log_density)), strict=True)
     return _csv((*columns, *SAMPLE_COLUMNS), rows)
 

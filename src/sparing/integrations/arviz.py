@@ -6,7 +6,7 @@
 The container is what the installed ArviZ works with: ``InferenceData`` before version 1, a
 ``DataTree`` of xarray from version 1 on. Both hold the same groups:
 
-    posterior       the draws, one chain
+    posterior       the draws, one chain, and what is derived from them
     sample_stats    ``lp``, the normalised log density of the posterior at each draw
     constant_data   the fixed parameters, if there are any
     evaluations     every call of the target, a variable per column of ``evaluations_dataframe``
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.integrations.columns import column_names, evaluation_columns
+from sparing.integrations.columns import column_names, derived_columns, evaluation_columns
 from sparing.integrations.shared import optional_module
 from sparing.numerics.arrays import Array
 from sparing.vbmc.run_record import RunRecord
@@ -48,7 +48,13 @@ def to_arviz(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     """
     draws = run.posterior.sample(n, seed=seed)
     names = column_names(map(_without_slashes, run.posterior.names), SAMPLE_DIMENSIONS)
-    return assemble(run, run.problem.full(draws), dict(zip(names, draws.T, strict=True)))
+    variables = dict(zip(names, draws.T, strict=True))
+    derived = derived_columns(run, draws)
+    taken = (*SAMPLE_DIMENSIONS, *variables)
+    variables |= zip(
+        column_names(map(_without_slashes, derived), taken), derived.values(), strict=True
+    )
+    return assemble(run, run.problem.full(draws), variables)
 
 
 def assemble(

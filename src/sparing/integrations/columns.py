@@ -5,12 +5,14 @@ m    number of evaluations
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparing.errors import SparingWarning
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluation_codec import OUTCOME_FIELDS, OutcomeField
 from sparing.vbmc.run_record import RunRecord
@@ -52,6 +54,26 @@ def parameter_columns(run: RunRecord, points: Array, reserved: Iterable[str] = (
     """Points (m, D) as a column of each parameter, the fixed ones in their places; (m,) each."""
     names = column_names(run.problem.all_names, reserved)
     return dict(zip(names, run.problem.full(points).T, strict=True))
+
+
+def draw_columns(run: RunRecord, draws: Array, reserved: Iterable[str] = ()) -> Columns:
+    """Draws (n, D) as a column of each parameter, and of what is derived from them; (n,) each."""
+    columns = parameter_columns(run, draws, reserved)
+    derived = derived_columns(run, draws)
+    return columns | dict(
+        zip(column_names(derived, (*columns, *reserved)), derived.values(), strict=True)
+    )
+
+
+def derived_columns(run: RunRecord, draws: Array) -> Columns:
+    """What is derived from draws (n, D), (n,) each; a warning where the function is not known."""
+    if run.problem.derived is not None:
+        return dict(run.problem.derived.values(draws))
+    if run.stored_derived:
+        text = f"{', '.join(run.stored_derived)} left out: the function that derives them is in no"
+        text += " file. Load the result with it: sparing.load(path, problem=problem)"
+        warnings.warn(text, SparingWarning, stacklevel=4)
+    return {}
 
 
 def outcome_columns(run: RunRecord) -> Columns:

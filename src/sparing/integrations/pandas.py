@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparing.integrations.columns import evaluation_columns, parameter_columns
+from sparing.integrations.columns import draw_columns, evaluation_columns
 from sparing.integrations.shared import optional_module
 from sparing.vbmc.run_record import RunRecord
 
@@ -14,13 +14,13 @@ __all__ = ["draws_dataframe", "evaluations_dataframe"]
 def draws_dataframe(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     """n draws from the posterior as a DataFrame: a row per draw, a column per parameter.
 
-    A fixed parameter has its column, too.
+    A fixed parameter has its column, too, and so has what is derived from them.
 
     >>> draws_dataframe(result, n=500).columns.tolist()
     ['slope', 'offset']
     """
     pandas = optional_module("pandas", "pandas")
-    return pandas.DataFrame(parameter_columns(run, run.posterior.sample(n, seed=seed)))
+    return pandas.DataFrame(draw_columns(run, run.posterior.sample(n, seed=seed)))
 
 
 def evaluations_dataframe(run: RunRecord) -> Any:

@@ -53,6 +53,11 @@ class Parameters:
         full[..., self.is_free] = points
         return full
 
+    def text(self, x: Array) -> str:
+        """A point x (D,) by the names and values of all parameters."""
+        pairs = zip(self.names, self.full(x).tolist(), strict=True)
+        return ", ".join(f"{name} = {value!r}" for name, value in pairs)
+
     def misplaced(self, full: Array) -> list[str]:
         """What a point (N,) says of fixed parameters that is not so."""
         pairs = zip(self.names, full.tolist(), strict=True)

@@ -23,6 +23,7 @@ from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
 from sparing.problem.checks import box_faults, names_in_mappings, read_vectors
 from sparing.problem.declared_support import DeclaredSupport, read_support
+from sparing.problem.derived import Derived, read_derived
 from sparing.problem.parameters import Parameters, fixed_values
 from sparing.problem.priors import Prior, prior_of_free, support_faults
 from sparing.problem.user_values import (
@@ -56,6 +57,8 @@ class Problem:
     fixed:        parameters that are held at a value, by name
     support:      x -> bool, cheap: where it is False the density is zero, and the target is never
                   called; it may take many points at once, (m, N) -> (m,), which is found out
+    derived:      x -> {name: number}: what follows from the parameters, for summary, report,
+                  tables and pictures; it changes nothing else
 
     Bounds, names and prior are about all parameters, and log_density always gets all of them.
     Everything else, from ``names`` to the posterior, is about those that are not fixed; a fixed
@@ -93,6 +96,7 @@ class Problem:
     prior: Prior | None
     parameters: Parameters
     support: DeclaredSupport | None
+    derived: Derived | None
 
     def __init__(
         self,
@@ -105,6 +109,7 @@ class Problem:
         prior: object = None,
         fixed: Mapping[str, float] | None = None,
         support: Callable[[Array], Any] | DeclaredSupport | None = None,
+        derived: Callable[[Array], Mapping[str, float]] | None = None,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
@@ -134,6 +139,7 @@ class Problem:
             bounds = free["lower"], free["upper"]
             faults += support_faults(parsed_prior, parameters.free_names, *bounds, plausible)
         declared = None if faults else read_support(support, parameters, faults)
+        quantities = None if faults else read_derived(derived, parameters, declared, faults)
         if faults or vectors is None:
             raise ProblemError(faults)
         self.__setstate__(
@@ -144,6 +150,7 @@ class Problem:
                 "prior": parsed_prior,
                 "parameters": parameters,
                 "support": declared,
+                "derived": quantities,
             }
         )
 
@@ -217,6 +224,7 @@ class Problem:
             prior=given.prior,
             fixed=fixed,
             support=self.support,
+            derived=self.derived and self.derived.function,
         )
 
     def full(self, x: ArrayLike) -> Array:
@@ -265,7 +273,8 @@ class Problem:
             value, noise_sd = estimated_log_value(self.log_density(self.full(point)))
             return value + log_prior, noise_sd
         except InvalidValueError as error:
-            raise InvalidValueError(f"log_density {error}, at {self._format(point)}") from None
+            place = self.parameters.text(point)
+            raise InvalidValueError(f"log_density {error}, at {place}") from None
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.
@@ -336,8 +345,8 @@ class Problem:
             if (fault := self._coordinate_fault(i, point[i]))
         ]
         if not faults and self.support is not None:
-            outside = points[~self.support.contains(points)]
-            faults = [f"{label}: {self._format(point)} is outside the support" for point in outside]
+            outside = map(self.parameters.text, points[~self.support.contains(points)])
+            faults = [f"{label}: {place} is outside the support" for place in outside]
         if faults:
             raise ProblemError(faults)
         return points
@@ -359,6 +368,8 @@ class Problem:
             lines.append(f"  prior: {self.prior}")
         if self.support is not None:
             lines.append(f"  support: {self.support}")
+        if self.derived is not None:
+            lines.append(f"  derived: {', '.join(self.derived.names)}")
         return "\n".join(lines)
 
     def _point(self, x: ArrayLike) -> Array:
@@ -383,11 +394,8 @@ class Problem:
         try:
             return log_value(self.prior.log_density(point.copy()))
         except InvalidValueError as error:
-            raise InvalidValueError(f"the log prior {error}, at {self._format(point)}") from None
-
-    def _format(self, point: Array) -> str:
-        pairs = zip(self.all_names, self.full(point).tolist(), strict=True)
-        return ", ".join(f"{name} = {value!r}" for name, value in pairs)
+            place = self.parameters.text(point)
+            raise InvalidValueError(f"the log prior {error}, at {place}") from None
 
     def _coordinate_fault(self, i: int, value: float) -> str | None:
         if not np.isfinite(value):

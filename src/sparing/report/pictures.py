@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from sparing.plots import plot_evidence, plot_posterior, plot_reliability, plot_slices
+from sparing.errors import TargetError
+from sparing.plots import plot_derived, plot_evidence, plot_posterior, plot_reliability, plot_slices
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ def draw_pictures(record: RunRecord, reference: ArrayLike | None) -> list[Pictur
             plot_reliability(record),
         ),
     ]
+    if _derives(record):
+        caption = "The posterior of each quantity that follows from the parameters."
+        pictures.insert(1, _picture("derived", "Derived", caption, plot_derived(record)))
     if record.surrogate is not None:
         caption = (
             "The log joint density along each parameter, the others held at the posterior's mode: "
@@ -73,6 +77,13 @@ def draw_pictures(record: RunRecord, reference: ArrayLike | None) -> list[Pictur
         title = "The surrogate around the mode"
         pictures.append(_picture("slices", title, caption, plot_slices(record)))
     return pictures
+
+
+def _derives(record: RunRecord) -> bool:
+    try:
+        return bool(record.derived)
+    except TargetError:  # the table says why
+        return False
 
 
 def _picture(key: str, title: str, caption: str, figure: Figure) -> Picture:

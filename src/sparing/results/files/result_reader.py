@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.errors import LoadError, SparingWarning, StoreError
+from sparing.numerics.arrays import Array
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
@@ -119,8 +120,18 @@ def result_from_parts(
         warnings=_read_warnings(members),
         settings=settings,
         seed=members.seed("seed"),
+        stored_derived=_read_derived(named, members),
         surrogate=read_surrogate(named, kept, posteriors, evaluations, settings, ROUNDING),
     )
+
+
+def _read_derived(arrays: NamedArrays, members: Members) -> dict[str, Array] | None:
+    """What was derived from the parameters, at even draws; files of before have none."""
+    if "derived" not in members:
+        return None
+    names = members.texts("derived")
+    require(len(set(names)) == len(names), "two derived quantities have one name")
+    return dict(zip(names, arrays.floats("derived.values", len(names), None), strict=True))
 
 
 def _read_warnings(members: Members) -> tuple[str, ...]:

@@ -135,7 +135,13 @@ def restored_problem(
         stand_in = StoredSupport(members.text("support"))
         support = DeclaredSupport(stand_in, nothing, vectorised=True, lost=True)
     return Problem(
-        log_density, **vectors, names=all_names, prior=prior, fixed=values, support=support
+        log_density,
+        **vectors,
+        names=all_names,
+        prior=prior,
+        fixed=values,
+        support=support,
+        derived=None,
     )
 
 
