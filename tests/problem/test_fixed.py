@@ -112,8 +112,13 @@ def test_it_needs_neither_plausible_box_nor_prior():
     assert fixed.names == ("gain", "width")
     expected = stats.norm(1, 1).logpdf(0.5) + stats.norm(0, 1).logpdf(0.1)
     assert fixed.log_prior([0.5, 0.1]) == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(sparing.ProblemError, match="base has no plausible box"):
+    with pytest.raises(sparing.ProblemError, match="prior has no distribution for base"):
         fixed.free("base")
+    without_prior = sparing.Problem(
+        log_likelihood, [0, None, -1], [2, None, 1], names=NAMES, fixed={"base": BASE}
+    )
+    with pytest.raises(sparing.ProblemError, match="base: it has no plausible box"):
+        without_prior.free("base")
     with pytest.raises(sparing.ProblemError, match="'gain' is not fixed; base is"):
         fixed.free("gain")
 

@@ -23,15 +23,12 @@ from numpy.typing import NDArray
 from sparing.errors import ProblemError, SettingsError
 from sparing.numerics.arrays import Array
 from sparing.problem.problem import Problem
+from sparing.problem.reading import BOX_PROBABILITIES
 from sparing.vbmc.run_record import RunRecord
 
 # Draws from the prior that the plausible box is read from: its edges then have an error of about
 # one twentieth of the prior's standard deviation.
 PRIOR_DRAWS = 1000
-
-# The box of the paper's problems is the prior's mean plus and minus one standard deviation: these
-# are that box's probabilities under a normal prior.
-BOX_PROBABILITIES = (0.1587, 0.8413)
 
 
 @dataclass(frozen=True, eq=False)

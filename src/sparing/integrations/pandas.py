@@ -28,13 +28,13 @@ def evaluations_dataframe(run: RunRecord) -> Any:
 
     The columns are the parameters, then the fields of `sparing.executors.Outcome` but the
     traceback: ``value`` (the log joint), ``status``, ``duration`` (seconds), ``message``,
-    ``started`` and ``ended`` (Unix times), ``worker``, ``kind`` (of a failure) and ``noise_sd``;
-    and ``rule``, which chose the point.
+    ``started`` and ``ended`` (Unix times), ``worker``, ``kind`` (of a failure), ``noise_sd`` and
+    ``log_prior``; and ``rule``, which chose the point.
 
     >>> table = evaluations_dataframe(result)
     >>> table.columns.tolist()[2:]
     ['value', 'status', 'duration', 'message', 'started', 'ended', 'worker', 'kind', 'noise_sd',
-     'rule']
+     'log_prior', 'rule']
     >>> table.status.eq("ok").all().item()
     True
     """

@@ -8,7 +8,7 @@ A fault is one sentence that names the argument or the parameter and says what t
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +23,9 @@ FEWEST_STEPS = 10_000
 
 def read(value: object, label: str, missing: float | None, faults: list[str]) -> Array | None:
     """One argument as a scalar or vector, or None with the fault noted."""
+    if value is None and missing is None:
+        faults.append(f"{label} is missing: give it, or a prior that it can be read from")
+        return None
     try:
         array = numeric_array(value, missing)
     except ValueError as error:
@@ -48,39 +51,40 @@ def in_order(
     names: Sequence[str] | str | None,
     missing: float | None,
     faults: list[str],
-    may_lack: Container[object] = (),
 ) -> object:
     """A mapping by name as a list in the order of the names; anything else as it is.
 
-    A name that is not there has no bound, where ``missing`` says what that is; those in
-    ``may_lack`` need none.
+    A name that is not there has no bound, where ``missing`` says what that is.
     """
     if not isinstance(value, Mapping) or not isinstance(names, Sequence):
         return value
     known = [names] if isinstance(names, str) else list(names)
     unknown = [key for key in value if key not in known]
     faults += [f"{label} names {short_text(key)}, which is not a parameter" for key in unknown]
-    absent = [name for name in known if name not in value and name not in may_lack]
+    absent = [name for name in known if name not in value]
     if missing is None and absent:
         faults.append(f"{label} has no value for {', '.join(map(repr, absent))}")
         return [value.get(name, 0.0) for name in known]  # the rest can still be checked
-    return [value.get(name, np.nan if missing is None else missing) for name in known]
+    return [value.get(name) for name in known]
 
 
 def read_vectors(
     given: Mapping[str, tuple[object, float | None]],
     names: Sequence[str] | str | None,
-    may_lack: Container[object],
+    n_named: int,
     faults: list[str],
 ) -> tuple[tuple[str, ...], bool, dict[str, Array] | None]:
-    """The names, whether they are the ones given, and the four vectors; None where unusable."""
+    """The names, whether they are the ones given, and the four vectors; None where unusable.
+
+    Where none of them is a sequence and no box is given, there are ``n_named`` parameters.
+    """
     arrays = {
-        label: read(
-            in_order(value, label, names, missing, faults, may_lack), label, missing, faults
-        )
+        label: read(in_order(value, label, names, missing, faults), label, missing, faults)
         for label, (value, missing) in given.items()
     }
-    dimension = next((a.size for a in arrays.values() if a is not None and a.ndim == 1), 1)
+    boxless = all(given[f"plausible_{end}"][0] is None for end in ("lower", "upper"))
+    alone = n_named if boxless else 1
+    dimension = next((a.size for a in arrays.values() if a is not None and a.ndim == 1), alone)
     accepted = check_names(names, dimension, faults)
     labels = accepted or default_names(dimension)
     return labels, accepted is not None, match_lengths(arrays, dimension, faults)
@@ -145,6 +149,8 @@ def _parameter_faults(
     plausible_lower: float, plausible_upper: float, lower: float, upper: float
 ) -> list[str]:
     """What is wrong with the bounds of one parameter."""
+    if np.isposinf(plausible_lower) and np.isneginf(plausible_upper):
+        return ["it has no plausible box: give one, or a prior that is one of its own"]
     values = {"plausible_lower": plausible_lower, "plausible_upper": plausible_upper}
     faults = [f"{label} is {v:g}" for label, v in values.items() if not np.isfinite(v)]
     faults += [f"{n} is nan" for n, v in (("lower", lower), ("upper", upper)) if np.isnan(v)]

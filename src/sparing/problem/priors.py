@@ -110,6 +110,15 @@ class IndependentPrior(Prior):
         intervals = np.array([d.support() for d in self.distributions], dtype=np.float64)
         return intervals[:, 0].copy(), intervals[:, 1].copy()
 
+    def quantiles(self, probability: float, lower: Array, upper: Array) -> Array:
+        """Of each distribution within bounds (D,): (D,)."""
+        found = []
+        for distribution, low, high in zip(self.distributions, lower, upper, strict=True):
+            below, above = float(distribution.cdf(low)), float(distribution.cdf(high))
+            inverse = distribution.ppf if _is_frozen(distribution) else distribution.icdf
+            found.append(float(inverse(below + probability * (above - below))))
+        return np.clip(found, lower, upper)
+
     def description(self) -> dict[str, Any]:
         """Family and parameters of each distribution."""
         return {

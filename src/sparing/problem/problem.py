@@ -12,28 +12,31 @@ Everything is checked when the problem is built, and all faults are reported tog
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
-from sparing.problem.checks import box_faults, names_in_mappings, read_vectors
 from sparing.problem.declared_support import DeclaredSupport, read_support
 from sparing.problem.derived import Derived, read_derived
-from sparing.problem.parameters import Parameters, fixed_values
-from sparing.problem.priors import Prior, prior_of_free, support_faults
+from sparing.problem.parameters import Parameters
+from sparing.problem.priors import Prior
+from sparing.problem.reading import read_parameters
 from sparing.problem.user_values import (
     estimated_log_value,
     format_interval,
     function_name,
     log_value,
-    numeric_array,
     short_text,
 )
+
+Bounds: TypeAlias = ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None
+Points: TypeAlias = ArrayLike | Mapping[str, Any]
 
 # A plausible bound that coincides with a hard bound, or a starting point on one, has no finite
 # place in unbounded coordinates: it is moved inside by this fraction of the plausible width.
@@ -50,8 +53,10 @@ class Problem:
     """An inference problem in the user's coordinates; immutable once built.
 
     log_density:  x (D,) -> float, the log joint, or the log likelihood when `prior` is given
-    plausible_lower, plausible_upper:  box that holds most of the posterior mass
-    lower, upper: hard bounds; None, or None or an infinity for one parameter, means no bound
+    plausible_lower, plausible_upper:  box that holds most of the posterior mass; where it is not
+                  given, the central 68 % of the prior, which must be independent distributions
+    lower, upper: hard bounds; None, or None or an infinity for one parameter, means no bound but
+                  the end of the prior's support
     names:        one per parameter; x1, x2, ... when not given
     prior:        see `sparing.problem.priors`
     fixed:        parameters that are held at a value, by name
@@ -59,6 +64,7 @@ class Problem:
                   called; it may take many points at once, (m, N) -> (m,), which is found out
     derived:      x -> {name: number}: what follows from the parameters, for summary, report,
                   tables and pictures; it changes nothing else
+    args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs)
 
     Bounds, names and prior are about all parameters, and log_density always gets all of them.
     Everything else, from ``names`` to the posterior, is about those that are not fixed; a fixed
@@ -85,6 +91,10 @@ class Problem:
       prior: gamma, norm
     >>> problem.dimension
     2
+    >>> sparing.Problem(lambda x, data: -float(data @ x), prior=[stats.expon()], args=[np.ones(1)])
+    Problem(1 parameter, log_density=__main__.<lambda>)
+      x1  in [0, inf), plausibly [0.172807, 1.84074]
+      prior: expon
     """
 
     log_density: Callable[[Array], Any]
@@ -97,60 +107,50 @@ class Problem:
     parameters: Parameters
     support: DeclaredSupport | None
     derived: Derived | None
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
 
     def __init__(
         self,
         log_density: Callable[[Array], Any],
-        plausible_lower: ArrayLike | Mapping[str, float],
-        plausible_upper: ArrayLike | Mapping[str, float],
-        lower: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
-        upper: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
+        plausible_lower: Bounds = None,
+        plausible_upper: Bounds = None,
+        lower: Bounds = None,
+        upper: Bounds = None,
         names: Sequence[str] | str | None = None,
         prior: object = None,
+        *,
         fixed: Mapping[str, float] | None = None,
         support: Callable[[Array], Any] | DeclaredSupport | None = None,
         derived: Callable[[Array], Mapping[str, float]] | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
             faults.append(f"log_density must be callable, not {short_text(log_density)}")
-        if names is None:
-            names = names_in_mappings(plausible_lower, plausible_upper, prior, lower, upper)
-        given = {
-            "plausible_lower": (plausible_lower, None),
-            "plausible_upper": (plausible_upper, None),
-            "lower": (lower, -np.inf),
-            "upper": (upper, np.inf),
+        bounds = {
+            "plausible_lower": plausible_lower,
+            "plausible_upper": plausible_upper,
+            "lower": lower,
+            "upper": upper,
         }
-        may_lack = fixed if isinstance(fixed, Mapping) else ()
-        labels, are_given, vectors = read_vectors(given, names, may_lack, faults)
-        values = fixed_values(fixed, labels, vectors, faults)
-        parameters = Parameters(labels, vectors or {}, prior, values)
-        free, parsed_prior = parameters.free_vectors, None
-        if vectors is not None:
-            faults += box_faults(parameters.free_names, free)
-        try:
-            if are_given or not isinstance(prior, Mapping):  # a mapping goes by the names
-                parsed_prior = prior_of_free(parameters)
-        except ProblemError as error:
-            faults += error.faults
-        if parsed_prior is not None and vectors is not None:
-            plausible = free["plausible_lower"], free["plausible_upper"]
-            bounds = free["lower"], free["upper"]
-            faults += support_faults(parsed_prior, parameters.free_names, *bounds, plausible)
+        parameters, parsed_prior = read_parameters(bounds, names, prior, fixed, faults)
         declared = None if faults else read_support(support, parameters, faults)
         quantities = None if faults else read_derived(derived, parameters, declared, faults)
-        if faults or vectors is None:
+        if faults:
             raise ProblemError(faults)
         self.__setstate__(
             {
                 "log_density": log_density,
-                **free,
+                **parameters.free_vectors,
                 "names": parameters.free_names,
                 "prior": parsed_prior,
                 "parameters": parameters,
                 "support": declared,
                 "derived": quantities,
+                "args": tuple(args),
+                "kwargs": dict(kwargs or {}),
             }
         )
 
@@ -205,12 +205,6 @@ class Problem:
         freed = names or tuple(self.fixed)
         held = ", ".join(self.fixed) or "nothing"
         faults = [f"{name!r} is not fixed; {held} is" for name in freed if name not in self.fixed]
-        for name in self.fixed:
-            box = (self.parameters.vectors[f"plausible_{end}"] for end in ("lower", "upper"))
-            if name in freed and np.isnan([v[self.all_names.index(name)] for v in box]).any():
-                faults.append(
-                    f"{name} has no plausible box: build the problem with one, to free it"
-                )
         if faults:
             raise ProblemError(faults)
         return self._with_fixed({n: value for n, value in self.fixed.items() if n not in freed})
@@ -225,6 +219,8 @@ class Problem:
             fixed=fixed,
             support=self.support,
             derived=self.derived and self.derived.function,
+            args=self.args,
+            kwargs=self.kwargs,
         )
 
     def full(self, x: ArrayLike) -> Array:
@@ -265,13 +261,24 @@ class Problem:
         >>> noisy.estimated_log_joint([0.3])
         (-0.5, 0.1)
         """
+        return self.log_joint_in_parts(x)[:2]
+
+    def log_joint_in_parts(self, x: ArrayLike) -> tuple[float, float, float]:
+        """Log joint at one point, the sd of its noise, and the log prior in it (NaN without one).
+
+        >>> from scipy import stats
+        >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
+        (-2.5, 0.0, -2.0)
+        """
         point = self._point(x)
         log_prior = self._log_prior(point)
+        own = math.nan if self.prior is None else log_prior
         if log_prior == -np.inf:
-            return -np.inf, 0.0
+            return -np.inf, 0.0, own
         try:
-            value, noise_sd = estimated_log_value(self.log_density(self.full(point)))
-            return value + log_prior, noise_sd
+            returned = self.log_density(self.full(point), *self.args, **self.kwargs)
+            value, noise_sd = estimated_log_value(returned)
+            return value + log_prior, noise_sd, own
         except InvalidValueError as error:
             place = self.parameters.text(point)
             raise InvalidValueError(f"log_density {error}, at {place}") from None
@@ -290,8 +297,8 @@ class Problem:
         high = np.where(at_upper, self.plausible_upper - step, self.plausible_upper)
         return low, high
 
-    def starting_points(self, x0: ArrayLike | None) -> Array:
-        """x0 as points (k, D): none for None, one from (D,), several from (k, D).
+    def starting_points(self, x0: Points | None) -> Array:
+        """x0 as points (k, D): none for None, one from (D,), several from (k, D), or by name.
 
         A coordinate exactly on a hard bound is moved inside, by INWARD_FRACTION of the plausible
         width, or to the plausible bound when that is nearer. ProblemError lists all faults.
@@ -300,6 +307,9 @@ class Problem:
         array([[1., 0.]])
         >>> problem.starting_points([[1.0, 0.0], [1.5, -0.5]]).shape
         (2, 2)
+        >>> problem.starting_points({"offset": 0.0, "slope": [1.0, 1.5]})
+        array([[1. , 0. ],
+               [1.5, 0. ]])
         """
         if x0 is None:
             return np.empty((0, self.dimension))
@@ -310,35 +320,18 @@ class Problem:
         points = np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
         return points if self.support is None else self.read_points(points, "x0, off its bounds")
 
-    def read_points(self, x: ArrayLike, label: str = "x") -> Array:
+    def read_points(self, x: Points, label: str = "x") -> Array:
         """One point (D,) or several (k, D) as they are: (k, D), finite and within the bounds.
 
-        Points of all parameters, (N,) or (k, N), are as welcome. ProblemError lists all faults;
+        Points of all parameters, (N,) or (k, N), are as welcome, and numbers or sequences by the
+        names of the parameters. ProblemError lists all faults;
         ``label`` is what it calls the argument.
 
         >>> problem.read_points([1.0, 0.0])
         array([[1., 0.]])
         """
-        try:
-            points = numeric_array(x)
-        except ValueError as error:
-            raise ProblemError([f"{label} {error}"]) from None
-        given_shape, n_all = points.shape, len(self.all_names)
-        if self.dimension == 1 and points.ndim < 2:
-            if self.fixed and given_shape == (n_all,):
-                one, several = f"(1, {n_all})", f"({n_all}, 1)"
-                fault = f"may be one point of all parameters, {one}, or {several}: give it as such"
-                raise ProblemError([f"{label} of shape {given_shape} {fault}"])
-            points = points.reshape(-1, 1)
-        points = np.atleast_2d(points)
-        if points.ndim != 2 or points.shape[1] not in (self.dimension, n_all):
-            shape = f"({self.dimension},) or (k, {self.dimension})"
-            raise ProblemError([f"{label} has shape {given_shape}, expected {shape}"])
-        faults = []
-        if points.shape[1] != self.dimension:
-            faults = [f"{label}: {fault}" for p in points for fault in self.parameters.misplaced(p)]
-            points = points[:, self.parameters.is_free]
-        faults += [
+        points = self.parameters.rows(x, label)
+        faults = [
             f"{label}{f'[{row}]' if len(points) > 1 else ''}: {name} = {point[i]:g} {fault}"
             for row, point in enumerate(points)
             for i, name in enumerate(self.names)

@@ -115,13 +115,14 @@ def test_version_3_has_mixtures_of_any_shape():
         assert getattr(mixture, name).tolist() == expected[name]
 
 
-def test_version_4_has_fixed_parameters_and_a_declared_support():
+def test_version_4_has_fixed_parameters_a_declared_support_and_log_priors():
     result, expected = sample(4)
     exact = {
         "fixed": result.problem.fixed,
         "all_names": list(result.problem.all_names),
         "support": str(result.problem.support),
         "n_inside": int(result.posterior.mixture.even_inside.sum()),
+        "log_priors": [None if np.isnan(e.log_prior) else e.log_prior for e in result.evaluations],
     }
     assert exact == {name: expected[name] for name in exact}
     rate, _, shift = result.posterior.sample(1000, seed=1).T

@@ -15,7 +15,7 @@ import numpy as np
 from sparing.errors import ProblemError, TargetError
 from sparing.numerics.arrays import Array
 from sparing.problem.declared_support import DeclaredSupport
-from sparing.problem.parameters import VECTORS, Parameters
+from sparing.problem.parameters import NOT_GIVEN, VECTORS, Parameters
 from sparing.problem.priors import Prior
 from sparing.problem.problem import Problem
 from sparing.problem.user_values import function_name
@@ -122,12 +122,11 @@ def restored_problem(
         require(isinstance(place_and_value, dict), "a fixed parameter is not an object")
         entry = Members(place_and_value)
         given[name] = entry.index("place", len(names) + len(fixed)), entry.number("value")
-    all_names, missing = list(names), {"lower": -np.inf, "upper": np.inf}
-    vectors = dict(vectors)
+    all_names, vectors = list(names), dict(vectors)
     for name, (place, _) in sorted(given.items(), key=lambda item: item[1]):
         all_names.insert(place, name)
         for label, vector in vectors.items():
-            vectors[label] = np.insert(vector, place, missing.get(label, np.nan))
+            vectors[label] = np.insert(vector, place, NOT_GIVEN[label])
     values = {name: value for name, (_, value) in given.items()}
     support = None
     if "support" in members:
@@ -136,12 +135,14 @@ def restored_problem(
         support = DeclaredSupport(stand_in, nothing, vectorised=True, lost=True)
     return Problem(
         log_density,
-        **vectors,
+        plausible_lower=vectors["plausible_lower"],
+        plausible_upper=vectors["plausible_upper"],
+        lower=vectors["lower"],
+        upper=vectors["upper"],
         names=all_names,
         prior=prior,
         fixed=values,
         support=support,
-        derived=None,
     )
 
 
