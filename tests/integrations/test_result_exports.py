@@ -71,7 +71,7 @@ def test_evaluations_as_a_table():
 def test_no_evaluations_still_make_a_table():
     pytest.importorskip("pandas")
     table = replace(half_bounded_result(), evaluations=()).evaluations_dataframe()
-    assert table.shape == (0, 2 + 10)
+    assert table.shape == (0, 2 + 11)
 
 
 def test_getdist_sees_the_moments_the_bounds_and_the_best_draw():

@@ -105,7 +105,8 @@ UNSEEN = "with characters nobody can see: write a backslash twice, or r'...', wh
     ("changes", "expected"),
     [
         ({"log_density": 3}, "log_density must be callable, not 3"),
-        ({"plausible_lower": None}, "plausible_lower holds None, which is not a real number"),
+        ({"plausible_lower": None},
+         "plausible_lower is missing: give it, or a prior that it can be read from"),
         ({"plausible_lower": [0.1, "1"]}, "plausible_lower holds '1', which is not a real number"),
         ({"lower": [False, False]}, "lower holds False, which is not a real number"),
         ({"lower": [1j, 0]}, "lower holds 1j, which is not a real number"),
@@ -135,8 +136,8 @@ UNSEEN = "with characters nobody can see: write a backslash twice, or r'...', wh
         ({"periodic": 3}, "periodic must be names of parameters, not 3"),
         ({"prior": stats.poisson(2)},
          "prior: is discrete: sparing infers continuous parameters only"),
-        ({"prior": [stats.uniform(), stats.expon(-2)]},
-         "shift: its prior is zero outside [-2, inf), its lower bound is -inf: set lower to -2.0"),
+        ({"prior": [stats.uniform(), stats.expon(-2)], "lower": [0, -3]},
+         "shift: its prior is zero outside [-2, inf), its lower bound is -3: set lower to -2.0"),
     ],
 )  # fmt: skip
 def test_each_fault(changes, expected):

@@ -4,6 +4,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.integrate import trapezoid
 from scipy.special import gammaln, ive, logsumexp
 from tests.light import LIGHT
 from tests.running.test_durable_runs import KilledError, assert_identical
@@ -173,3 +175,48 @@ def test_a_bound_is_asked_whether_it_is_one():
     options = {"seed": 1, "progress": False, "max_evaluations": 60}
     check = about_bounds(sparing.infer(neuron(PI, periodic=None), **options))
     assert "Is direction an angle?" in check.advice[0]
+
+
+def test_a_fixed_angle_wraps_no_more_and_a_freed_one_again():
+    problem = neuron(PI)
+    assert problem.fix(gain=2.0).periodic == ("direction",)
+    held = problem.fix(direction=1.0)
+    assert held.periodic == ()
+    assert held.free().periodic == ("direction",)
+    with pytest.raises(sparing.ProblemError, match="direction: give lower and upper"):
+        sparing.Problem(Neuron(PI), [-PI, -1], [PI, 3], names=["direction", "gain"],
+                        periodic="direction")  # fmt: skip
+
+
+def test_bounds_of_a_circle_may_come_from_the_prior():
+    problem = sparing.Problem(
+        lambda x: float(4.0 * np.cos(x[0] - PI)), prior=stats.uniform(-PI, 2.0 * PI), periodic="x1"
+    )
+    assert (problem.lower[0], problem.upper[0]) == pytest.approx((-PI, PI))
+    result = sparing.infer(problem, seed=1, progress=False)
+    exact = np.log(ive(0, 4.0)) + 4.0
+    assert result.log_evidence == pytest.approx(exact, abs=0.01)
+    assert abs(result.posterior.mean[0]) > 3.0
+
+
+def test_a_support_on_a_circle_whose_seam_has_moved():
+    """Only one half of the circle, across the bounds, and the mass at its end."""
+
+    def log_density(x):
+        return float(2.0 * np.cos(x[0] - 2.0) - 0.5 * x[1] ** 2)
+
+    problem = sparing.Problem(
+        log_density,
+        [-PI, -1.0],
+        [PI, 1.0],
+        [-PI, None],
+        [PI, None],
+        periodic=["x1"],
+        support=lambda x: np.cos(x[..., 0]) < 0.0,
+    )
+    result = sparing.infer(problem, seed=1, progress=False)
+    angles = np.linspace(PI / 2, 3 * PI / 2, 20_001)
+    exact = np.log(trapezoid(np.exp(2.0 * np.cos(angles - 2.0)), angles) * np.sqrt(2.0 * PI))
+    assert abs(result.log_evidence - exact) < 2.0 * result.log_evidence_sd + 0.005
+    draws = result.posterior.sample(20_000, seed=1)
+    assert np.all(np.cos(draws[:, 0]) < 0.0)

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sparing.errors import TargetError
 from sparing.problem.evaluations import Evaluation, Outcome, Status
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
+from sparing.surrogate.known_support import KnownSupport
 from sparing.surrogate.support import learnt_support
 from sparing.variational.cut_mixture import CutMixture, cut
 from sparing.variational.normal_mixture import NormalMixture
@@ -90,3 +92,34 @@ def test_without_a_support_or_with_nothing_inside_a_mixture_is_as_it_is(half):
     far = NORMAL.image(1e-3 * np.eye(2), np.array([3.0, 0.0]))
     assert cut(far, half.support) is far
     assert isinstance(cut(NORMAL, half.support), CutMixture)
+
+
+# ---------------------------------------------------------------------- a declared support
+
+
+def declared(support):
+    problem = Problem(lambda x: 0.0, [-0.5, -0.5], [0.5, 0.5], support=support)
+    return KnownSupport(ParameterTransform.from_problem(problem))
+
+
+@pytest.mark.parametrize(
+    "means",
+    [[[0.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [7.0, 1.0]]],
+    ids=["no component inside", "one of two"],
+)
+def test_a_mixture_that_lies_nearly_all_outside_is_drawn_in(means):
+    """A learnt edge may be wrong, and the mixture stays as it is; a declared one is not."""
+    mixture = NormalMixture.of_covariances(np.ones(2), np.array(means), np.stack([np.eye(2)] * 2))
+    certain = declared(lambda x: (x[..., 0] > 6.99) & (x[..., 0] < 7.01))
+    within = cut(mixture, certain, np.array([[7.0, 0.0], [7.0, 2.0]]))
+    assert isinstance(within, CutMixture)
+    draws = within.sample(1000, np.random.default_rng(1))
+    assert certain.contains(draws).all()
+    assert np.isfinite(within.log_density(draws)).all()
+    assert within.mass > 0.002
+
+
+def test_a_declared_support_without_volume_is_told():
+    certain = declared(lambda x: x[..., 0] == np.pi)
+    with pytest.raises(TargetError, match="so thin"):
+        cut(NORMAL, certain, np.array([[1.0, 0.0]]))

@@ -21,6 +21,7 @@ from tests.vbmc.hills import (
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.gaussian_process import condition
+from sparing.surrogate.known_support import KnownSupport
 from sparing.surrogate.training_set import TrainingSet
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.vbmc.hidden_modes import (
@@ -272,6 +273,23 @@ def test_one_point_on_another_hill_is_followed():
     inputs = with_points(NEARLY)
     (point,) = hills_of(certain_of_home(inputs, two_hills(inputs)))
     assert 0.3 * SD < np.linalg.norm(point - NEARLY) <= 1.3 * LARGEST_STEP * SD
+
+
+def test_a_climb_does_not_leave_a_declared_support():
+    inputs = with_points(NEARLY)
+    known = certain_of_home(inputs, two_hills(inputs))
+    (free,) = hills_of(known)
+    low, high = sorted([free[1], NEARLY[1]])
+    declared = Problem(
+        lambda x: 0.0,
+        [-0.5, -0.5],
+        [0.5, 0.5],
+        support=lambda x: (x[..., 1] <= 0.5 * (low + high)) == (NEARLY[1] < free[1]),
+    )
+    support = KnownSupport(ParameterTransform.from_problem(declared))
+    (point,) = hills_of(replace(known, support=support))
+    assert support.contains(point[None])[0]
+    assert not support.contains(free[None])[0]
 
 
 def test_points_that_the_posterior_explains_belong_to_no_other_hill():

@@ -12,7 +12,7 @@ from sparing.cli.arguments import RUN_HELP, Commands, add_command, add_json, cou
 from sparing.cli.exit_codes import ExitCode, UsageError
 from sparing.cli.output import answer, json_text, result_members
 from sparing.cli.stored_runs import require_run_directory, result_of
-from sparing.integrations.columns import column_names, outcome_columns
+from sparing.integrations.columns import column_names, draw_columns, outcome_columns
 from sparing.results.result import Result
 from sparing.store.files import explained_errors, write_durably
 
@@ -108,18 +108,19 @@ def evaluations_csv(result: Result) -> str:
     header = ["index", *(CSV_NAMES.get(name, name) for name in outcomes)]
     columns = [column.tolist() for column in outcomes.values()]
     rows = (
-        (entry.index, *cells, *entry.x.tolist())
+        (entry.index, *cells, *result.problem.full(entry.x).tolist())
         for entry, *cells in zip(result.evaluations, *columns, strict=True)
     )
-    return _csv((*header, *column_names(result.problem.names, header)), rows)
+    return _csv((*header, *column_names(result.problem.all_names, header)), rows)
 
 
 def samples_csv(result: Result, n: int, seed: int) -> str:
     """One row per draw from the posterior, with its log density under it."""
     draws = result.posterior.sample(n, seed=seed)
     log_density = result.posterior.log_density(draws)
-    rows = ((*x, value) for x, value in zip(draws.tolist(), log_density.tolist(), strict=True))
-    return _csv((*column_names(result.problem.names, SAMPLE_COLUMNS), *SAMPLE_COLUMNS), rows)
+    columns = draw_columns(result, draws, SAMPLE_COLUMNS)
+    rows = zip(*(column.tolist() for column in (*columns.values(), log_density)), strict=True)
+    return _csv((*columns, *SAMPLE_COLUMNS), rows)
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

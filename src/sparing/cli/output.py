@@ -15,10 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from sparing.errors import TargetError
 from sparing.problem.evaluations import Evaluation
 from sparing.readable_text import readable
 from sparing.results.agreement import Diagnosis
@@ -97,11 +99,30 @@ def result_members(result: Result) -> dict[str, Any]:
             }
             for i, name in enumerate(posterior.names)
         },
+        **({"fixed": result.problem.fixed} if result.problem.fixed else {}),
+        **_derived_members(result),
         "covariance": posterior.covariance,
         "library_seconds": result.library_seconds,
         "target_seconds": result.target_seconds,
         "warnings": result.warnings,
     }
+
+
+def _derived_members(result: Result) -> dict[str, Any]:
+    """What is derived from the parameters, or why it could not be; nothing where nothing is."""
+    try:
+        derived = result.derived
+    except TargetError as error:
+        return {"derived": str(error)}
+    numbers = {
+        name: {
+            "mean": np.mean(values),
+            "sd": np.std(values),
+            "quantiles": {str(p): np.quantile(values, p) for p in INTERVAL},
+        }
+        for name, values in derived.items()
+    }
+    return {"derived": numbers} if numbers else {}
 
 
 def several_members(several: SeveralRuns) -> dict[str, Any]:

@@ -45,9 +45,9 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
     (-0.5, <Status.OK: 'ok'>)
     """
     started, clock = time.time(), time.perf_counter()
-    value, noise_sd, kind, trace = math.nan, 0.0, None, ""
+    value, noise_sd, log_prior, kind, trace = math.nan, 0.0, math.nan, None, ""
     try:
-        value, noise_sd = problem.estimated_log_joint(x)
+        value, noise_sd, log_prior = problem.log_joint_in_parts(x)
         status, message = classify(value)
     except InvalidValueError as error:
         status, message, kind = Status.FAILED, _text(error), FailureKind.INVALID_VALUE
@@ -69,6 +69,7 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
         worker=worker_name(),
         kind=kind,
         noise_sd=noise_sd if status is Status.OK else 0.0,
+        log_prior=log_prior,
     )
 
 

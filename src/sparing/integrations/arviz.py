@@ -6,8 +6,9 @@
 The container is what the installed ArviZ works with: ``InferenceData`` before version 1, a
 ``DataTree`` of xarray from version 1 on. Both hold the same groups:
 
-    posterior       the draws, one chain
+    posterior       the draws, one chain, and what is derived from them
     sample_stats    ``lp``, the normalised log density of the posterior at each draw
+    constant_data   the fixed parameters, if there are any
     evaluations     every call of the target, a variable per column of ``evaluations_dataframe``
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.integrations.columns import column_names, evaluation_columns
+from sparing.integrations.columns import column_names, derived_columns, evaluation_columns
 from sparing.integrations.shared import optional_module
 from sparing.numerics.arrays import Array
 from sparing.vbmc.run_record import RunRecord
@@ -47,7 +48,13 @@ def to_arviz(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     """
     draws = run.posterior.sample(n, seed=seed)
     names = column_names(map(_without_slashes, run.posterior.names), SAMPLE_DIMENSIONS)
-    return assemble(run, draws, dict(zip(names, draws.T, strict=True)))
+    variables = dict(zip(names, draws.T, strict=True))
+    derived = derived_columns(run, draws)
+    taken = (*SAMPLE_DIMENSIONS, *variables)
+    variables |= zip(
+        column_names(map(_without_slashes, derived), taken), derived.values(), strict=True
+    )
+    return assemble(run, run.problem.full(draws), variables)
 
 
 def assemble(
@@ -59,6 +66,7 @@ def assemble(
 ) -> Any:
     """The container of all groups; ``variables`` (n, ...) by name are what the draws stand for.
 
+    ``draws`` are of all parameters, (n, N).
     ``dims`` names the dimensions of a variable after that of the draws, ``coords`` their labels.
     """
     arviz = optional_module("arviz", "arviz")
@@ -70,6 +78,7 @@ def assemble(
         return (*SAMPLE_DIMENSIONS, *named_dims.get(name, own)), values[None]
 
     columns = evaluation_columns(run, reserved=[EVALUATION_DIMENSION])
+    free = draws[:, run.problem.parameters.is_free]
     posterior = {name: sampled(name, values) for name, values in variables.items()}
     used = {dim for dimensions, _ in posterior.values() for dim in dimensions}
     sample_index = {"chain": [0], "draw": np.arange(len(draws))}
@@ -77,13 +86,16 @@ def assemble(
     groups = {
         "posterior": xarray.Dataset(posterior, posterior_index),
         "sample_stats": xarray.Dataset(
-            {"lp": sampled("lp", run.posterior.log_density(draws))}, sample_index
+            {"lp": sampled("lp", run.posterior.log_density(free))}, sample_index
         ),
         "evaluations": xarray.Dataset(
             {_without_slashes(k): (EVALUATION_DIMENSION, column) for k, column in columns.items()},
             {EVALUATION_DIMENSION: np.arange(run.n_evaluations)},
         ),
     }
+    if run.problem.fixed:
+        fixed = {_without_slashes(name): value for name, value in run.problem.fixed.items()}
+        groups["constant_data"] = xarray.Dataset(fixed)
     if int(arviz.__version__.partition(".")[0]) < 1:
         return arviz.InferenceData(attrs=_attributes(run), **groups)
     root = xarray.Dataset(attrs=_attributes(run))

@@ -5,14 +5,19 @@ m    number of evaluations
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparing.errors import SparingWarning
+from sparing.numerics.arrays import Array
 from sparing.problem.evaluation_codec import OUTCOME_FIELDS, OutcomeField
 from sparing.vbmc.run_record import RunRecord
+
+Columns = dict[str, NDArray[Any]]
 
 # A traceback is pages of text: for those who look at one failure, in ``result.failed``.
 EXPORTED = tuple(field for field in OUTCOME_FIELDS if field.name != "traceback")
@@ -35,18 +40,43 @@ def column_names(names: Iterable[str], reserved: Iterable[str]) -> list[str]:
     return columns
 
 
-def evaluation_columns(run: RunRecord, reserved: Iterable[str] = ()) -> dict[str, NDArray[Any]]:
+def evaluation_columns(run: RunRecord, reserved: Iterable[str] = ()) -> Columns:
     """Every evaluation in order: the parameters by name, then `outcome_columns`; (m,) each.
 
     ``reserved`` are other names that columns of parameters must not have.
     """
     outcomes = outcome_columns(run)
-    names = column_names(run.problem.names, (*outcomes, *reserved))
-    points = np.array([entry.x for entry in run.evaluations]).reshape(run.n_evaluations, len(names))
-    return dict(zip(names, points.T, strict=True)) | outcomes
+    points = np.reshape([entry.x for entry in run.evaluations], (-1, run.problem.dimension))
+    return parameter_columns(run, points, (*outcomes, *reserved)) | outcomes
 
 
-def outcome_columns(run: RunRecord) -> dict[str, NDArray[Any]]:
+def parameter_columns(run: RunRecord, points: Array, reserved: Iterable[str] = ()) -> Columns:
+    """Points (m, D) as a column of each parameter, the fixed ones in their places; (m,) each."""
+    names = column_names(run.problem.all_names, reserved)
+    return dict(zip(names, run.problem.full(points).T, strict=True))
+
+
+def draw_columns(run: RunRecord, draws: Array, reserved: Iterable[str] = ()) -> Columns:
+    """Draws (n, D) as a column of each parameter, and of what is derived from them; (n,) each."""
+    columns = parameter_columns(run, draws, reserved)
+    derived = derived_columns(run, draws)
+    return columns | dict(
+        zip(column_names(derived, (*columns, *reserved)), derived.values(), strict=True)
+    )
+
+
+def derived_columns(run: RunRecord, draws: Array) -> Columns:
+    """What is derived from draws (n, D), (n,) each; a warning where the function is not known."""
+    if run.problem.derived is not None:
+        return dict(run.problem.derived.values(draws))
+    if run.stored_derived:
+        text = f"{', '.join(run.stored_derived)} left out: the function that derives them is in no"
+        text += " file. Load the result with it: sparing.load(path, problem=problem)"
+        warnings.warn(text, SparingWarning, stacklevel=4)
+    return {}
+
+
+def outcome_columns(run: RunRecord) -> Columns:
     """The fields of every outcome but its traceback, and the rule that chose its point: (m,)."""
     columns = {field.name: _column(field, run) for field in EXPORTED}
     return columns | {"rule": np.array([entry.rule for entry in run.evaluations], dtype=np.str_)}

@@ -23,15 +23,12 @@ from numpy.typing import NDArray
 from sparing.errors import ProblemError, SettingsError
 from sparing.numerics.arrays import Array
 from sparing.problem.problem import Problem
+from sparing.problem.reading import BOX_PROBABILITIES
 from sparing.vbmc.run_record import RunRecord
 
 # Draws from the prior that the plausible box is read from: its edges then have an error of about
 # one twentieth of the prior's standard deviation.
 PRIOR_DRAWS = 1000
-
-# The box of the paper's problems is the prior's mean plus and minus one standard deviation: these
-# are that box's probabilities under a normal prior.
-BOX_PROBABILITIES = (0.1587, 0.8413)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +103,9 @@ def problem_of_blocks(
 
 
 def draws_of_blocks(run: RunRecord, blocks: Sequence[Block], n: int, seed: int) -> Array:
-    """n draws (n, D) from the posterior of a run, which must be one of this model."""
+    """n draws of all parameters from the posterior of a run, which must be one of this model."""
     expected = tuple(flat_names(blocks))
-    if run.posterior.names != expected:
-        theirs, ours = ", ".join(run.posterior.names), ", ".join(expected)
+    if run.problem.all_names != expected:
+        theirs, ours = ", ".join(run.problem.all_names), ", ".join(expected)
         raise SettingsError([f"the result is of another model: {theirs}, and this one's {ours}"])
-    return run.posterior.sample(n, seed=seed)
+    return run.problem.full(run.posterior.sample(n, seed=seed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparing.integrations.columns import evaluation_columns
+from sparing.integrations.columns import draw_columns, evaluation_columns
 from sparing.integrations.shared import optional_module
 from sparing.vbmc.run_record import RunRecord
 
@@ -14,11 +14,13 @@ __all__ = ["draws_dataframe", "evaluations_dataframe"]
 def draws_dataframe(run: RunRecord, n: int = 4000, seed: int = 0) -> Any:
     """n draws from the posterior as a DataFrame: a row per draw, a column per parameter.
 
+    A fixed parameter has its column, too, and so has what is derived from them.
+
     >>> draws_dataframe(result, n=500).columns.tolist()
     ['slope', 'offset']
     """
     pandas = optional_module("pandas", "pandas")
-    return pandas.DataFrame(run.posterior.sample(n, seed=seed), columns=list(run.posterior.names))
+    return pandas.DataFrame(draw_columns(run, run.posterior.sample(n, seed=seed)))
 
 
 def evaluations_dataframe(run: RunRecord) -> Any:
@@ -26,13 +28,13 @@ def evaluations_dataframe(run: RunRecord) -> Any:
 
     The columns are the parameters, then the fields of `sparing.executors.Outcome` but the
     traceback: ``value`` (the log joint), ``status``, ``duration`` (seconds), ``message``,
-    ``started`` and ``ended`` (Unix times), ``worker``, ``kind`` (of a failure) and ``noise_sd``;
-    and ``rule``, which chose the point.
+    ``started`` and ``ended`` (Unix times), ``worker``, ``kind`` (of a failure), ``noise_sd`` and
+    ``log_prior``; and ``rule``, which chose the point.
 
     >>> table = evaluations_dataframe(result)
     >>> table.columns.tolist()[2:]
     ['value', 'status', 'duration', 'message', 'started', 'ended', 'worker', 'kind', 'noise_sd',
-     'rule']
+     'log_prior', 'rule']
     >>> table.status.eq("ok").all().item()
     True
     """

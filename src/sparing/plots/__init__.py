@@ -10,11 +10,13 @@ Colours are told apart with every common colour blindness.
     plot_trace         evidence, reliability and number of components in one picture
     plot_slices        the surrogate through the posterior's mode, with its uncertainty
     plot_predictive    data simulated at draws from the posterior, and those observed
+    plot_derived       what the problem derives from its parameters
     plot_comparison    several runs beside each other
 """
 
 from sparing.plots.comparison import plot_comparison
 from sparing.plots.corner import plot_posterior, region_levels
+from sparing.plots.derived import plot_derived
 from sparing.plots.history import plot_evidence, plot_reliability, plot_trace
 from sparing.plots.predictive import plot_predictive
 from sparing.plots.slices import plot_slices
@@ -39,6 +41,7 @@ __all__ = [
     "evaluated_points",
     "new_figure",
     "plot_comparison",
+    "plot_derived",
     "plot_evidence",
     "plot_posterior",
     "plot_predictive",

@@ -154,6 +154,13 @@ def posterior_views(posterior: Posterior) -> list[View]:
     return list(map(_widened, low, high, lower, upper))
 
 
+def sample_view(samples: Array) -> View:
+    """The stretch of an axis worth showing, of samples (m,)."""
+    outside = (1.0 - VIEW_MASS) / 2.0
+    low, high = np.quantile(samples, [outside, 1.0 - outside])
+    return _widened(low, high, -np.inf, np.inf)
+
+
 def _widened(low: float, high: float, lower: float, upper: float) -> View:
     width = high - low
     if not width > 0.0:  # a marginal narrower than its numbers can tell

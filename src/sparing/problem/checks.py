@@ -23,6 +23,9 @@ FEWEST_STEPS = 10_000
 
 def read(value: object, label: str, missing: float | None, faults: list[str]) -> Array | None:
     """One argument as a scalar or vector, or None with the fault noted."""
+    if value is None and missing is None:
+        faults.append(f"{label} is missing: give it, or a prior that it can be read from")
+        return None
     try:
         array = numeric_array(value, missing)
     except ValueError as error:
@@ -65,6 +68,28 @@ def in_order(
     return [value.get(name) for name in known]
 
 
+def read_vectors(
+    given: Mapping[str, tuple[object, float | None]],
+    names: Sequence[str] | str | None,
+    n_named: int,
+    faults: list[str],
+) -> tuple[tuple[str, ...], bool, dict[str, Array] | None]:
+    """The names, whether they are the ones given, and the four vectors; None where unusable.
+
+    Where none of them is a sequence and no box is given, there are ``n_named`` parameters.
+    """
+    arrays = {
+        label: read(in_order(value, label, names, missing, faults), label, missing, faults)
+        for label, (value, missing) in given.items()
+    }
+    boxless = all(given[f"plausible_{end}"][0] is None for end in ("lower", "upper"))
+    alone = n_named if boxless else 1
+    dimension = next((a.size for a in arrays.values() if a is not None and a.ndim == 1), alone)
+    accepted = check_names(names, dimension, faults)
+    labels = accepted or default_names(dimension)
+    return labels, accepted is not None, match_lengths(arrays, dimension, faults)
+
+
 def check_names(
     names: Sequence[str] | str | None, dimension: int, faults: list[str]
 ) -> tuple[str, ...] | None:
@@ -96,26 +121,30 @@ def default_names(dimension: int) -> tuple[str, ...]:
     return tuple(f"x{i + 1}" for i in range(dimension))
 
 
-def check_periodic(
-    periodic: Sequence[str] | str | None,
-    names: Sequence[str],
-    vectors: dict[str, Array] | None,
-    faults: list[str],
+def periodic_names(
+    periodic: Sequence[str] | str | None, names: Sequence[str], faults: list[str]
 ) -> tuple[str, ...]:
-    """The names of parameters that wrap at their bounds, which must have both."""
+    """The names of parameters that wrap at their bounds."""
     try:
         given = (periodic,) if isinstance(periodic, str) else tuple(periodic or ())
     except TypeError:
         faults.append(f"periodic must be names of parameters, not {short_text(periodic)}")
         return ()
-    for name in given:
-        if name not in names:
-            faults.append(f"periodic names {short_text(name)}, which is not a parameter")
-        elif vectors is not None:
-            i = names.index(name)
-            if not np.isfinite(vectors["lower"][i]) or not np.isfinite(vectors["upper"][i]):
-                faults.append(f"{name}: give lower and upper, one period apart, at which it wraps")
+    unknown = [short_text(name) for name in given if name not in names]
+    faults += [f"periodic names {name}, which is not a parameter" for name in unknown]
     return tuple(name for name in names if name in given)
+
+
+def period_faults(
+    periodic: Sequence[str], names: Sequence[str], vectors: dict[str, Array]
+) -> list[str]:
+    """Parameters that are to wrap at bounds which they do not have."""
+    ends = vectors["lower"], vectors["upper"]
+    return [
+        f"{name}: give lower and upper, one period apart, at which it wraps"
+        for name in periodic
+        if not all(np.isfinite(end[names.index(name)]) for end in ends)
+    ]
 
 
 def match_lengths(
@@ -146,6 +175,8 @@ def _parameter_faults(
     plausible_lower: float, plausible_upper: float, lower: float, upper: float
 ) -> list[str]:
     """What is wrong with the bounds of one parameter."""
+    if np.isposinf(plausible_lower) and np.isneginf(plausible_upper):
+        return ["it has no plausible box: give one, or a prior that is one of its own"]
     values = {"plausible_lower": plausible_lower, "plausible_upper": plausible_upper}
     faults = [f"{label} is {v:g}" for label, v in values.items() if not np.isfinite(v)]
     faults += [f"{n} is nan" for n, v in (("lower", lower), ("upper", upper)) if np.isnan(v)]

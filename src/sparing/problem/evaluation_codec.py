@@ -128,7 +128,7 @@ def record_to_outcome(record: object) -> Outcome:
     A field that is absent, since it is younger than the record, has its default.
 
     >>> from sparing.executors import Outcome, outcome_to_record, record_to_outcome
-    >>> outcome = Outcome(-1.5, sparing.Status.OK, 0.2, started=0.0, ended=0.2)
+    >>> outcome = Outcome(-1.5, sparing.Status.OK, 0.2, started=0.0, ended=0.2, log_prior=-1.0)
     >>> record_to_outcome(outcome_to_record(outcome)) == outcome
     True
     """

@@ -63,14 +63,15 @@ class Outcome:
     worker     ``host:pid`` of the process that called the target; empty when it left no word
     kind       of a failure; None when there is a value
     noise_sd   standard deviation of the value's noise; 0 when it is exact
+    log_prior  the part of the value that is the prior's; NaN where the problem has none
 
     A field with a default may be added here and nowhere else: journal, spool, result file and
     exports are written and read by these annotations (`evaluation_codec`).
 
     >>> from sparing.executors import Outcome
     >>> outcome = Outcome(value=-1.5, status=sparing.Status.OK, duration=0.2)
-    >>> outcome.usable, outcome.failed
-    (True, False)
+    >>> outcome.usable, outcome.failed, outcome.log_likelihood
+    (True, False, nan)
     >>> run = sparing.Inference(problem, seed=1)
     >>> run.tell_outcome([1.0, 0.0], outcome).duration
     0.2
@@ -86,11 +87,17 @@ class Outcome:
     worker: str = ""
     kind: FailureKind | None = None
     noise_sd: float = 0.0
+    log_prior: float = math.nan
 
     @property
     def usable(self) -> bool:
         """Whether the value can train the surrogate."""
         return self.status is Status.OK and math.isfinite(self.value)
+
+    @property
+    def log_likelihood(self) -> float:
+        """The value without the prior's part, up to rounding; NaN where that is not known."""
+        return self.value - self.log_prior if self.usable else math.nan
 
     @property
     def failed(self) -> bool:
@@ -131,6 +138,8 @@ class Evaluation:
     (0, 0, (2,), 'initial design')
     >>> first.value == problem.log_joint(first.x), first.noise_sd
     (True, 0.0)
+    >>> first.log_prior, first.log_likelihood  # apart where the problem has a prior
+    (nan, nan)
     >>> first.status, first.usable, first.failed, first.message, first.traceback
     (<Status.OK: 'ok'>, True, False, '', '')
     >>> first.started <= first.ended, first.duration < 1.0, first.worker != ""
@@ -155,6 +164,16 @@ class Evaluation:
     def noise_sd(self) -> float:
         """Standard deviation of the value's noise as the target gave it; 0 when it is exact."""
         return self.outcome.noise_sd
+
+    @property
+    def log_prior(self) -> float:
+        """The prior's part of the value; NaN where the problem has no prior, or it is not known."""
+        return self.outcome.log_prior
+
+    @property
+    def log_likelihood(self) -> float:
+        """The rest of the value, up to rounding; NaN where the prior's part is not known."""
+        return self.outcome.log_likelihood
 
     @property
     def status(self) -> Status:

@@ -27,6 +27,7 @@ from sparing.problem.coordinate_maps import (
     coordinate_map,
     periodic_map,
 )
+from sparing.problem.declared_support import DeclaredSupport
 from sparing.problem.problem import Problem
 
 __all__ = ["BoundedMap", "ParameterTransform", "Whitening"]
@@ -60,6 +61,7 @@ class ParameterTransform:
     whitening: Whitening | None = None
     number: int = 0
     turning: int = 0  # number of the coordinates without whitening
+    declared: DeclaredSupport | None = None  # of the problem; None: it ends at its bounds only
 
     @classmethod
     def from_problem(
@@ -76,7 +78,8 @@ class ParameterTransform:
         v_low = np.concatenate([g.to_unbounded(low[[i]]) for i, g in enumerate(coordinates)])
         v_high = np.concatenate([g.to_unbounded(high[[i]]) for i, g in enumerate(coordinates)])
         width = v_high - v_low
-        return cls(coordinates, problem.lower, problem.upper, v_low + 0.5 * width, width)
+        bounds = problem.lower, problem.upper
+        return cls(coordinates, *bounds, v_low + 0.5 * width, width, declared=problem.support)
 
     @property
     def dimension(self) -> int:
@@ -189,6 +192,12 @@ class ParameterTransform:
             half = 0.5 * self.periods[i]
             x[:, i] = centre[i] + np.mod(x[:, i] - centre[i] + half, 2.0 * half) - half
         return x
+
+    def supports(self, x: Array) -> NDArray[np.bool_]:
+        """Which points x (m, D) are in the support that the problem declares: (m,)."""
+        if self.declared is None or not len(x):
+            return np.ones(len(x), dtype=np.bool_)
+        return self.declared.contains(x)
 
     def reachable_box(self) -> tuple[Array, Array]:
         """Standardised coordinates (D,) beyond which no point is worth an evaluation."""

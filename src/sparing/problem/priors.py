@@ -21,6 +21,7 @@ import numpy as np
 
 from sparing.errors import ProblemError
 from sparing.numerics.arrays import Array
+from sparing.problem.parameters import Parameters
 from sparing.problem.user_values import format_interval, function_name, log_value, short_text
 
 # Frozen multivariate distributions have no public classes; these are the ones with a density on
@@ -109,6 +110,15 @@ class IndependentPrior(Prior):
         intervals = np.array([d.support() for d in self.distributions], dtype=np.float64)
         return intervals[:, 0].copy(), intervals[:, 1].copy()
 
+    def quantiles(self, probability: float, lower: Array, upper: Array) -> Array:
+        """Of each distribution within bounds (D,): (D,)."""
+        found = []
+        for distribution, low, high in zip(self.distributions, lower, upper, strict=True):
+            below, above = float(distribution.cdf(low)), float(distribution.cdf(high))
+            inverse = distribution.ppf if _is_frozen(distribution) else distribution.icdf
+            found.append(float(inverse(below + probability * (above - below))))
+        return np.clip(found, lower, upper)
+
     def description(self) -> dict[str, Any]:
         """Family and parameters of each distribution."""
         return {
@@ -148,6 +158,59 @@ class MultivariatePrior(Prior):
 
     def __str__(self) -> str:
         return self.description()["family"]
+
+
+@dataclass(frozen=True, eq=False)
+class PriorAtFixed(Prior):
+    """A joint prior of all parameters, some of which are held at a value.
+
+    Its value is that of the whole at the full point, which is not normalised over the free ones.
+    """
+
+    prior: Prior
+    parameters: Parameters
+
+    def log_density(self, x: Array) -> float:
+        """Log p at the full point of x (D,)."""
+        return self.prior.log_density(self.parameters.full(x))
+
+    def support(self) -> tuple[Array, Array]:
+        """That of the free parameters."""
+        lower, upper = self.prior.support()
+        return lower[self.parameters.is_free], upper[self.parameters.is_free]
+
+    def description(self) -> dict[str, Any]:
+        """What the whole prior is; the values are the problem's."""
+        return {"kind": "at fixed values", "prior": self.prior.description()}
+
+    def __str__(self) -> str:
+        return str(self.prior)
+
+
+def prior_of_free(parameters: Parameters) -> Prior | None:
+    """The prior of the free parameters, or ProblemError with every fault found.
+
+    Of independent distributions those of fixed parameters are not part of the model, and may be
+    absent; any other prior is taken at the fixed values. An instance of `Prior` may as well be one
+    of the free parameters alone.
+    """
+    prior, names, fixed = parameters.prior, parameters.names, parameters.fixed
+    if not fixed:
+        return parse_prior(prior, names)
+    if isinstance(prior, IndependentPrior):
+        prior = prior.distributions
+    if isinstance(prior, Mapping):
+        return parse_prior(
+            {name: given for name, given in prior.items() if name not in fixed},
+            parameters.free_names,
+        )
+    if isinstance(prior, list | tuple | np.ndarray) and len(prior) == len(names):
+        free = [given for name, given in zip(names, prior, strict=True) if name not in fixed]
+        return parse_prior(free, parameters.free_names)
+    if isinstance(prior, Prior) and prior.support()[0].shape == (len(names) - len(fixed),):
+        return prior
+    whole = parse_prior(prior, names)
+    return None if whole is None else PriorAtFixed(whole, parameters)
 
 
 def parse_prior(prior: Any, names: Sequence[str]) -> Prior | None:

@@ -1,7 +1,8 @@
 """What is to be inferred: a log density, its bounds, the names of its parameters, its prior.
 
-    D                   number of parameters
-    x                   point in the user's coordinates                     (D,)
+    D                   number of parameters that are inferred
+    x                   point of them in the user's coordinates             (D,)
+    N, full x           all parameters, the fixed ones included             (N,)
     lower, upper        hard bounds, each side finite or infinite           (D,)
     PLB, PUB            plausible box, which holds most of the posterior    (D,)
     log joint           log_density(x), plus log prior(x) when a prior is given
@@ -11,34 +12,31 @@ Everything is checked when the problem is built, and all faults are reported tog
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
-from sparing.problem.checks import (
-    box_faults,
-    check_names,
-    check_periodic,
-    default_names,
-    in_order,
-    match_lengths,
-    names_in_mappings,
-    read,
-)
-from sparing.problem.priors import Prior, parse_prior, support_faults
+from sparing.problem.declared_support import DeclaredSupport, read_support
+from sparing.problem.derived import Derived, read_derived
+from sparing.problem.parameters import Parameters
+from sparing.problem.priors import Prior
+from sparing.problem.reading import read_parameters
 from sparing.problem.user_values import (
     estimated_log_value,
     format_interval,
     function_name,
     log_value,
-    numeric_array,
     short_text,
 )
+
+Bounds: TypeAlias = ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None
+Points: TypeAlias = ArrayLike | Mapping[str, Any]
 
 # A plausible bound that coincides with a hard bound, or a starting point on one, has no finite
 # place in unbounded coordinates: it is moved inside by this fraction of the plausible width.
@@ -55,11 +53,23 @@ class Problem:
     """An inference problem in the user's coordinates; immutable once built.
 
     log_density:  x (D,) -> float, the log joint, or the log likelihood when `prior` is given
-    plausible_lower, plausible_upper:  box that holds most of the posterior mass
-    lower, upper: hard bounds; None, or None or an infinity for one parameter, means no bound
+    plausible_lower, plausible_upper:  box that holds most of the posterior mass; where it is not
+                  given, the central 68 % of the prior, which must be independent distributions
+    lower, upper: hard bounds; None, or None or an infinity for one parameter, means no bound but
+                  the end of the prior's support
     names:        one per parameter; x1, x2, ... when not given
     prior:        see `sparing.problem.priors`
     periodic:     names of parameters that wrap at their bounds: angles, phases
+    fixed:        parameters that are held at a value, by name
+    support:      x -> bool, cheap: where it is False the density is zero, and the target is never
+                  called; it may take many points at once, (m, N) -> (m,), which is found out
+    derived:      x -> {name: number}: what follows from the parameters, for summary, report,
+                  tables and pictures; it changes nothing else
+    args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs)
+
+    Bounds, names and prior are about all parameters, and log_density always gets all of them.
+    Everything else, from ``names`` to the posterior, is about those that are not fixed; a fixed
+    one needs no plausible box and no prior of its own.
 
     A scalar bound holds for every parameter; D is the length of those that are sequences, and 1
     when all are scalars. Bounds may be mappings by name, in which a parameter without an entry has
@@ -82,6 +92,10 @@ class Problem:
       prior: gamma, norm
     >>> problem.dimension
     2
+    >>> sparing.Problem(lambda x, data: -float(data @ x), prior=[stats.expon()], args=[np.ones(1)])
+    Problem(1 parameter, log_density=__main__.<lambda>)
+      x1  in [0, inf), plausibly [0.172807, 1.84074]
+      prior: expon
     """
 
     log_density: Callable[[Array], Any]
@@ -92,59 +106,55 @@ class Problem:
     names: tuple[str, ...]
     prior: Prior | None
     periodic: tuple[str, ...]
+    parameters: Parameters
+    support: DeclaredSupport | None
+    derived: Derived | None
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
 
     def __init__(
         self,
         log_density: Callable[[Array], Any],
-        plausible_lower: ArrayLike | Mapping[str, float],
-        plausible_upper: ArrayLike | Mapping[str, float],
-        lower: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
-        upper: ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None = None,
+        plausible_lower: Bounds = None,
+        plausible_upper: Bounds = None,
+        lower: Bounds = None,
+        upper: Bounds = None,
         names: Sequence[str] | str | None = None,
         prior: object = None,
         periodic: Sequence[str] | str | None = None,
+        fixed: Mapping[str, float] | None = None,
+        support: Callable[[Array], Any] | DeclaredSupport | None = None,
+        derived: Callable[[Array], Mapping[str, float]] | None = None,
+        *,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
             faults.append(f"log_density must be callable, not {short_text(log_density)}")
-        if names is None:
-            names = names_in_mappings(plausible_lower, plausible_upper, prior, lower, upper)
-        given = {
-            "plausible_lower": (plausible_lower, None),
-            "plausible_upper": (plausible_upper, None),
-            "lower": (lower, -np.inf),
-            "upper": (upper, np.inf),
+        bounds = {
+            "plausible_lower": plausible_lower,
+            "plausible_upper": plausible_upper,
+            "lower": lower,
+            "upper": upper,
         }
-        arrays = {
-            label: read(in_order(value, label, names, missing, faults), label, missing, faults)
-            for label, (value, missing) in given.items()
-        }
-        dimension = next((a.size for a in arrays.values() if a is not None and a.ndim == 1), 1)
-        accepted_names = check_names(names, dimension, faults)
-        labels = accepted_names or default_names(dimension)
-        vectors = match_lengths(arrays, dimension, faults)
-        if vectors is not None:
-            faults += box_faults(labels, vectors)
-        wrapping = check_periodic(periodic, labels, vectors, faults)
-        parsed_prior = None
-        try:
-            if accepted_names or not isinstance(prior, Mapping):  # a mapping goes by the names
-                parsed_prior = parse_prior(prior, labels)
-        except ProblemError as error:
-            faults += error.faults
-        if parsed_prior is not None and vectors is not None:
-            plausible = (vectors["plausible_lower"], vectors["plausible_upper"])
-            bounds = (vectors["lower"], vectors["upper"])
-            faults += support_faults(parsed_prior, labels, *bounds, plausible)
-        if faults or vectors is None:
+        parameters, parsed_prior = read_parameters(bounds, names, prior, fixed, periodic, faults)
+        declared = None if faults else read_support(support, parameters, faults)
+        quantities = None if faults else read_derived(derived, parameters, declared, faults)
+        if faults:
             raise ProblemError(faults)
         self.__setstate__(
             {
                 "log_density": log_density,
-                **vectors,
-                "names": labels,
+                **parameters.free_vectors,
+                "names": parameters.free_names,
                 "prior": parsed_prior,
-                "periodic": wrapping,
+                "periodic": parameters.free_periodic,
+                "parameters": parameters,
+                "support": declared,
+                "derived": quantities,
+                "args": tuple(args),
+                "kwargs": dict(kwargs or {}),
             }
         )
 
@@ -157,11 +167,79 @@ class Problem:
 
     @property
     def dimension(self) -> int:
-        """D, the number of parameters."""
+        """D, the number of parameters that are inferred."""
         return len(self.names)
 
+    @property
+    def fixed(self) -> dict[str, float]:
+        """The parameters that are held at a value.
+
+        >>> problem.fix(offset=-0.5).fixed
+        {'offset': -0.5}
+        """
+        return dict(self.parameters.fixed)
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of all parameters, in the order in which log_density takes them.
+
+        >>> nested = problem.fix(slope=1.0)
+        >>> nested.names, nested.all_names
+        (('offset',), ('slope', 'offset'))
+        """
+        return self.parameters.names
+
+    def fix(self, values: Mapping[str, float] | None = None, /, **by_name: float) -> Problem:
+        """The problem with these parameters held at a value, beside those that are already.
+
+        >>> nested = problem.fix(offset=-0.5)
+        >>> nested.names, nested.log_joint([1.2]) == problem.log_joint([1.2, -0.5])
+        (('slope',), True)
+        >>> problem.fix({"offset": -0.5}).fixed  # for names that are no words of Python
+        {'offset': -0.5}
+        """
+        return self._with_fixed({**self.fixed, **(values or {}), **by_name})
+
+    def free(self, *names: str) -> Problem:
+        """The problem with these parameters inferred again; without names, all of them.
+
+        >>> problem.fix(offset=-0.5).free("offset").names
+        ('slope', 'offset')
+        """
+        freed = names or tuple(self.fixed)
+        held = ", ".join(self.fixed) or "nothing"
+        faults = [f"{name!r} is not fixed; {held} is" for name in freed if name not in self.fixed]
+        if faults:
+            raise ProblemError(faults)
+        return self._with_fixed({n: value for n, value in self.fixed.items() if n not in freed})
+
+    def _with_fixed(self, fixed: Mapping[str, float]) -> Problem:
+        given = self.parameters
+        return Problem(
+            self.log_density,
+            **given.vectors,
+            names=given.names,
+            prior=given.prior,
+            periodic=given.periodic,
+            fixed=fixed,
+            support=self.support,
+            derived=self.derived and self.derived.function,
+            args=self.args,
+            kwargs=self.kwargs,
+        )
+
+    def full(self, x: ArrayLike) -> Array:
+        """Points x (D,) or (m, D) with the fixed parameters in their places: (N,) or (m, N).
+
+        That is what log_density takes, as any function of yours does that is called here.
+
+        >>> problem.fix(slope=1.0).full([0.3])
+        array([1. , 0.3])
+        """
+        return self.parameters.full(np.asarray(x, dtype=np.float64))
+
     def log_prior(self, x: ArrayLike) -> float:
-        """Log prior at one point: -inf outside the bounds, 0 inside when there is no prior.
+        """Log prior at one point: -inf outside bounds and support, 0 inside without a prior.
 
         >>> from scipy import stats
         >>> problem = sparing.Problem(lambda x: 0.0, 0.5, 3.0, lower=0.0, prior=stats.expon())
@@ -173,8 +251,8 @@ class Problem:
     def log_joint(self, x: ArrayLike) -> float:
         """Log joint at one point; InvalidValueError when there is no such value.
 
-        log_density gets a fresh array it may change, and is not called where the prior is zero
-        or outside the bounds.
+        log_density gets a fresh array it may change, and is not called where the prior is zero,
+        or outside the bounds or the support.
 
         >>> problem.log_joint([1.2, -0.3])
         -0.5
@@ -188,15 +266,27 @@ class Problem:
         >>> noisy.estimated_log_joint([0.3])
         (-0.5, 0.1)
         """
+        return self.log_joint_in_parts(x)[:2]
+
+    def log_joint_in_parts(self, x: ArrayLike) -> tuple[float, float, float]:
+        """Log joint at one point, the sd of its noise, and the log prior in it (NaN without one).
+
+        >>> from scipy import stats
+        >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
+        (-2.5, 0.0, -2.0)
+        """
         point = self._point(x)
         log_prior = self._log_prior(point)
+        own = math.nan if self.prior is None else log_prior
         if log_prior == -np.inf:
-            return -np.inf, 0.0
+            return -np.inf, 0.0, own
         try:
-            value, noise_sd = estimated_log_value(self.log_density(point.copy()))
-            return value + log_prior, noise_sd
+            returned = self.log_density(self.full(point), *self.args, **self.kwargs)
+            value, noise_sd = estimated_log_value(returned)
+            return value + log_prior, noise_sd, own
         except InvalidValueError as error:
-            raise InvalidValueError(f"log_density {error}, at {self._format(point)}") from None
+            place = self.parameters.text(point)
+            raise InvalidValueError(f"log_density {error}, at {place}") from None
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.
@@ -212,8 +302,8 @@ class Problem:
         high = np.where(at_upper, self.plausible_upper - step, self.plausible_upper)
         return low, high
 
-    def starting_points(self, x0: ArrayLike | None) -> Array:
-        """x0 as points (k, D): none for None, one from (D,), several from (k, D).
+    def starting_points(self, x0: Points | None) -> Array:
+        """x0 as points (k, D): none for None, one from (D,), several from (k, D), or by name.
 
         A coordinate exactly on a hard bound is moved inside, by INWARD_FRACTION of the plausible
         width, or to the plausible bound when that is nearer. ProblemError lists all faults.
@@ -222,6 +312,9 @@ class Problem:
         array([[1., 0.]])
         >>> problem.starting_points([[1.0, 0.0], [1.5, -0.5]]).shape
         (2, 2)
+        >>> problem.starting_points({"offset": 0.0, "slope": [1.0, 1.5]})
+        array([[1. , 0. ],
+               [1.5, 0. ]])
         """
         if x0 is None:
             return np.empty((0, self.dimension))
@@ -229,54 +322,63 @@ class Problem:
         step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
         inner_low, inner_high = self.inner_plausible_box()
         points = np.where(points == self.lower, np.minimum(self.lower + step, inner_low), points)
-        return np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
+        points = np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
+        return points if self.support is None else self.read_points(points, "x0, off its bounds")
 
-    def read_points(self, x: ArrayLike, label: str = "x") -> Array:
+    def read_points(self, x: Points, label: str = "x") -> Array:
         """One point (D,) or several (k, D) as they are: (k, D), finite and within the bounds.
 
-        ProblemError lists all faults; ``label`` is what it calls the argument.
+        Points of all parameters, (N,) or (k, N), are as welcome, and numbers or sequences by the
+        names of the parameters. ProblemError lists all faults;
+        ``label`` is what it calls the argument.
 
         >>> problem.read_points([1.0, 0.0])
         array([[1., 0.]])
         """
-        try:
-            points = numeric_array(x)
-        except ValueError as error:
-            raise ProblemError([f"{label} {error}"]) from None
-        given_shape = points.shape
-        if self.dimension == 1 and points.ndim < 2:
-            points = points.reshape(-1, 1)
-        points = np.atleast_2d(points)
-        if points.ndim != 2 or points.shape[1] != self.dimension:
-            shape = f"({self.dimension},) or (k, {self.dimension})"
-            raise ProblemError([f"{label} has shape {given_shape}, expected {shape}"])
+        points = self.parameters.rows(x, label)
         faults = [
             f"{label}{f'[{row}]' if len(points) > 1 else ''}: {name} = {point[i]:g} {fault}"
             for row, point in enumerate(points)
             for i, name in enumerate(self.names)
             if (fault := self._coordinate_fault(i, point[i]))
         ]
+        if not faults and self.support is not None:
+            outside = map(self.parameters.text, points[~self.support.contains(points)])
+            faults = [f"{label}: {place} is outside the support" for place in outside]
         if faults:
             raise ProblemError(faults)
         return points
 
     def __repr__(self) -> str:
-        width = max(len(name) for name in self.names)
+        width = max(len(name) for name in self.all_names)
         count = f"{self.dimension} parameter{'' if self.dimension == 1 else 's'}"
-        lines = [f"Problem({count}, log_density={function_name(self.log_density)})"]
-        for i, name in enumerate(self.names):
+        held = f", {len(self.fixed)} fixed" if self.fixed else ""
+        lines = [f"Problem({count}{held}, log_density={function_name(self.log_density)})"]
+        for name in self.all_names:
+            if name in self.fixed:
+                lines.append(f"  {name:<{width}}  fixed at {self.fixed[name]:g}")
+                continue
+            i = self.names.index(name)
             bounds = format_interval(self.lower[i], self.upper[i])
             box = format_interval(self.plausible_lower[i], self.plausible_upper[i])
             wraps = ", where it wraps" if name in self.periodic else ""
             lines.append(f"  {name:<{width}}  in {bounds}{wraps}, plausibly {box}")
         if self.prior is not None:
             lines.append(f"  prior: {self.prior}")
+        if self.support is not None:
+            lines.append(f"  support: {self.support}")
+        if self.derived is not None:
+            lines.append(f"  derived: {', '.join(self.derived.names)}")
         return "\n".join(lines)
 
     def _point(self, x: ArrayLike) -> Array:
         point = np.array(x, dtype=np.float64)
         if self.dimension == 1 and point.ndim == 0:
             point = point.reshape(1)
+        if self.fixed and point.shape == (len(self.all_names),):
+            if faults := self.parameters.misplaced(point):
+                raise ValueError("; ".join(faults))
+            point = point[self.parameters.is_free]
         if point.shape != (self.dimension,) or np.any(np.isnan(point)):
             raise ValueError(f"a point is {self.dimension} numbers, not {short_text(x)}")
         return point
@@ -284,15 +386,15 @@ class Problem:
     def _log_prior(self, point: Array) -> float:
         if np.any(point < self.lower) or np.any(point > self.upper):
             return -np.inf
+        if self.support is not None and not self.support.contains(point[None])[0]:
+            return -np.inf
         if self.prior is None:
             return 0.0
         try:
             return log_value(self.prior.log_density(point.copy()))
         except InvalidValueError as error:
-            raise InvalidValueError(f"the log prior {error}, at {self._format(point)}") from None
-
-    def _format(self, point: Array) -> str:
-        return ", ".join(f"{n} = {float(v)!r}" for n, v in zip(self.names, point, strict=True))
+            place = self.parameters.text(point)
+            raise InvalidValueError(f"the log prior {error}, at {place}") from None
 
     def _coordinate_fault(self, i: int, value: float) -> str | None:
         if not np.isfinite(value):

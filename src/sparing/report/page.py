@@ -23,7 +23,7 @@ from sparing.report.pictures import draw_pictures, draw_posterior
 from sparing.report.questions import density_name, joint_prior, questions
 from sparing.report.reproduction import reproduction
 from sparing.store.files import write_durably
-from sparing.summary.numbers import counted, duration, estimate, parameter_rows
+from sparing.summary.numbers import counted, derived_rows, duration, estimate, parameter_rows
 from sparing.summary.story import sentence, tell_story
 from sparing.vbmc.run_record import RunRecord
 
@@ -98,8 +98,9 @@ def report_page(
         questions=questions(record.problem),
         joint_prior=joint_prior(record.problem),
         log_density=density_name(record.problem),
-        rows=parameter_rows(record),
+        rows=[*parameter_rows(record), *derived_rows(record)[0]],
         correlations=_correlations(record),
+        derived_failure=derived_rows(record)[1],
         estimate=estimate,
         duration=duration,
         counted=counted,

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
+from sparing.errors import TargetError
 from sparing.numerics.arrays import Array
 from sparing.plots import (
+    plot_derived,
     plot_evidence,
     plot_posterior,
     plot_predictive,
@@ -83,6 +85,9 @@ def draw_pictures(record: RunRecord, data: tuple[Array, Array] | None) -> list[P
             plot_reliability(record),
         ),
     ]
+    if _derives(record):
+        caption = "The posterior of each quantity that follows from the parameters."
+        pictures.insert(0, _picture("derived", "Derived", caption, plot_derived(record)))
     if record.surrogate is not None:
         caption = (
             "The log joint density along each parameter, the others held at the posterior's mode: "
@@ -92,6 +97,13 @@ def draw_pictures(record: RunRecord, data: tuple[Array, Array] | None) -> list[P
         title = "The surrogate around the mode"
         pictures.append(_picture("slices", title, caption, plot_slices(record)))
     return pictures
+
+
+def _derives(record: RunRecord) -> bool:
+    try:
+        return bool(record.derived)
+    except TargetError:  # the table says why
+        return False
 
 
 def _picture(key: str, title: str, caption: str, figure: Figure) -> Picture:

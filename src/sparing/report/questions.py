@@ -11,11 +11,15 @@ from sparing.problem.user_values import format_interval, function_name
 
 
 def questions(problem: Problem) -> list[tuple[str, str, str, str]]:
-    """Name, plausible box, bounds and prior of each parameter; "" without a prior of its own."""
+    """Name, plausible box, bounds and prior of each parameter; "" without a prior of its own.
+
+    Those that are fixed come last, with their value in place of the box.
+    """
     boxes = map(format_interval, problem.plausible_lower, problem.plausible_upper)
     bounds = map(_bounds, problem.lower, problem.upper)
     priors = _univariate_priors(problem) or [""] * problem.dimension
-    return list(zip(problem.names, boxes, bounds, priors, strict=True))
+    free = list(zip(problem.names, boxes, bounds, priors, strict=True))
+    return free + [(n, f"fixed at {value:g}", "", "") for n, value in problem.fixed.items()]
 
 
 def density_name(problem: Problem) -> str:

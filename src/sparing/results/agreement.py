@@ -322,6 +322,8 @@ def _check(runs: Sequence[Result]) -> None:
 def _differences(one: Problem, two: Problem) -> list[str]:
     if one.names != two.names:
         return ["parameters"]
+    if one.fixed != two.fixed:
+        return ["fixed parameters"]
     bounds = {"lower bounds": (one.lower, two.lower), "upper bounds": (one.upper, two.upper)}
     return [what for what, pair in bounds.items() if not np.array_equal(*pair)]
 

@@ -198,13 +198,17 @@ def compare(
 ) -> Comparison:
     """Compare models by the evidence of one run of each.
 
-    ``results`` by name of the model, or in order, and then they are called "model 1", ... ``prior``
-    holds prior weights by name or in order, of any positive size; none: all models are equal.
+    ``results`` by name of the model, or in order, and then they are called "model 1", ..., or by
+    what is fixed in them where something is: "offset = 0" and "all free". ``prior`` holds prior
+    weights by name or in order, of any positive size; none: all models are equal.
 
     >>> likely = sparing.Problem(lambda x: log_density(x) + np.log(3), [0, -1], [2, 1])
     >>> comparison = sparing.compare([result, sparing.infer(likely, seed=1, progress=False)])
     >>> comparison.best.name, round(comparison.best.probability, 2)
     ('model 2', 0.75)
+    >>> nested = sparing.infer(problem.fix(offset=0.0), seed=1, progress=False)
+    >>> [model.name for model in sparing.compare([result, nested]).models]
+    ['all free', 'offset = 0']
     """
     named = _checked(results)
     weights = _prior_weights(tuple(named), prior)
@@ -247,7 +251,7 @@ def _log_odds(log_probability: Array, sd: Array) -> tuple[Array, Array]:
 def _checked(results: Mapping[str, Result] | Sequence[Result]) -> Mapping[str, Result]:
     """The results by name, of two or more models with an evidence; every fault at once."""
     if not isinstance(results, Mapping):
-        results = {f"model {i + 1}": result for i, result in enumerate(results)}
+        results = _named(results)
     faults = [
         f"{name} must be a sparing.Result, got {type(result).__name__}"
         for name, result in results.items()
@@ -263,6 +267,18 @@ def _checked(results: Mapping[str, Result] | Sequence[Result]) -> Mapping[str, R
     if faults:
         raise SettingsError(faults)
     return results
+
+
+def _named(results: Sequence[Result]) -> dict[str, Result]:
+    """Results by number, or by what is fixed in them where that tells them apart."""
+    fixed = [result.problem.fixed if isinstance(result, Result) else {} for result in results]
+    names = [
+        ", ".join(f"{name} = {value:g}" for name, value in values.items()) or "all free"
+        for values in fixed
+    ]
+    if not any(fixed) or len(set(names)) < len(names):
+        names = [f"model {i + 1}" for i in range(len(names))]
+    return dict(zip(names, results, strict=True))
 
 
 def _prior_weights(

@@ -21,9 +21,9 @@ def posterior_predictive(
 ) -> NDArray[Any]:
     """Data simulated at n draws from the posterior: (n, ...), whatever ``simulate`` returns.
 
-    ``simulate(x, generator)`` returns one data set for the parameters x (D,), as a number or an
-    array of the same shape each time; its randomness comes from the generator. Where the observed
-    data would be unusual among these, the model does not describe them.
+    ``simulate(x, generator)`` returns one data set for the parameters x, the fixed ones included,
+    as a number or an array of the same shape each time; its randomness comes from the generator.
+    Where the observed data would be unusual among these, the model does not describe them.
 
     >>> def simulate(x, generator):
     ...     return generator.normal(x[0], 1.0, 5)
@@ -36,7 +36,7 @@ def posterior_predictive(
     parameters = result.posterior.sample(n, seed=streams.generator("posterior draws"))
     data = [
         np.asarray(simulate(x.copy(), streams.generator("simulation", i)))
-        for i, x in enumerate(parameters)
+        for i, x in enumerate(result.problem.full(parameters))
     ]
     shapes = sorted({array.shape for array in data})
     if len(shapes) > 1:

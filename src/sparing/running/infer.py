@@ -7,12 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-from numpy.typing import ArrayLike
-
 from sparing.executors.failures import FailurePolicy
 from sparing.executors.pool import EvaluationPool
 from sparing.kernels.compilation import compile_with_notice
-from sparing.problem.problem import Problem
+from sparing.problem.problem import Points, Problem
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
 from sparing.running.arguments import check_arguments
@@ -28,7 +26,7 @@ from sparing.vbmc.settings import Settings
 class RunOptions(TypedDict, total=False):
     """The arguments of ``infer`` that mean the same for one run and for several."""
 
-    x0: ArrayLike | None
+    x0: Points | None
     seed: int | None
     max_evaluations: int | None
     batch_size: int | None
@@ -54,7 +52,7 @@ def infer(problem: Problem, *, runs: int, **options: Unpack[RunOptions]) -> Seve
 def infer(
     problem: Problem,
     *,
-    x0: ArrayLike | None = None,
+    x0: Points | None = None,
     seed: int | None = None,
     max_evaluations: int | None = None,
     batch_size: int | None = None,

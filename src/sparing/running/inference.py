@@ -11,6 +11,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -23,7 +24,7 @@ from sparing.executors.target_call import classify, evaluate
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_codec import checked_outcome
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
-from sparing.problem.problem import Problem
+from sparing.problem.problem import Points, Problem
 from sparing.problem.user_values import (
     NOISE_WORDS,
     is_whole,
@@ -86,7 +87,7 @@ class Inference:
         self,
         problem: Problem,
         *,
-        x0: ArrayLike | None = None,
+        x0: Points | None = None,
         seed: int | None = None,
         max_evaluations: int | None = None,
         tolerance: float = 0.1,
@@ -225,8 +226,18 @@ class Inference:
             values = {Status.OK: given, Status.OUT_OF_SUPPORT: -math.inf}
             number = values.get(status, math.nan)
             noise = noise if status is Status.OK else 0.0
-            outcome = Outcome(number, status, duration, message, noise_sd=noise)
+            outcome = Outcome(
+                number, status, duration, message, noise_sd=noise, log_prior=self._log_prior(point)
+            )
         return self.tell_outcome(point, outcome)
+
+    def _log_prior(self, point: Proposal | ArrayLike) -> float:
+        """The prior's part of a value that was told; NaN where there is none to be had."""
+        if self.problem.prior is None:
+            return math.nan
+        with suppress(Exception):  # the value itself does not need it
+            return self.problem.log_prior(self._identify(point)[1])
+        return math.nan
 
     def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
         """Report all that is known of one evaluation; see ``tell``.

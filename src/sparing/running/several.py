@@ -18,13 +18,13 @@ from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sparing.errors import SettingsError
 from sparing.kernels.compilation import compile_with_notice
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import FRESH_SEED_BITS, RandomStreams
 from sparing.problem.evaluations import Evaluation
+from sparing.problem.problem import Points
 from sparing.results.agreement import diagnose
 from sparing.results.several_runs import SeveralRuns
 from sparing.running.inference import Inference
@@ -48,7 +48,7 @@ LARGEST_OUTSIDE = 0.01
 def infer_several(
     new_run: Callable[..., Inference],
     n_runs: int,
-    x0: ArrayLike | None,
+    x0: Points | None,
     seed: int | None,
     store: str | Path | Store | None,
     loop: RunLoop,

@@ -20,6 +20,7 @@ from sparing.errors import LoadError, SettingsError, StoreError
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation, Event, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.problem.parameters import VECTORS
 from sparing.problem.problem import Problem
 from sparing.results.files.fingerprint import fingerprint
 from sparing.results.files.named_arrays import load_errors
@@ -27,7 +28,7 @@ from sparing.results.files.result_reader import load
 from sparing.results.files.result_writer import PERIODIC
 from sparing.results.files.settings_json import settings_from_json, upgraded_fingerprint
 from sparing.results.files.state_codec import state_from_parts
-from sparing.results.files.stored_problem import VECTORS, StoredLogDensity, StoredPrior
+from sparing.results.files.stored_problem import StoredLogDensity, StoredPrior, restored_problem
 from sparing.results.result import Result
 from sparing.store import MemoryStore, RunDirectory, Store
 from sparing.store.json_members import MalformedError, Members, read_numbers
@@ -86,7 +87,7 @@ def _identity(members: Members) -> StoredIdentity:
     log_density = StoredLogDensity("only its values are in the run directory")
     points = [read_numbers(row, "starting_points") for row in members.values("starting_points")]
     return StoredIdentity(
-        problem=Problem(log_density, **vectors, names=names, prior=prior, periodic=periodic),
+        problem=restored_problem(log_density, names, vectors, prior, periodic, members),
         settings=settings_from_json(members.take("settings")),
         starting_points=np.reshape(points, (len(points), len(names))),
         tag=members.text("tag"),
@@ -176,10 +177,10 @@ def latest_iteration(store: RunDirectory) -> IterationInfo | None:
     return IterationInfo(**vars(state.history[-1]), timings=timings[-1])
 
 
-def saved_result(store: RunDirectory) -> Result | None:
+def saved_result(store: RunDirectory, problem: Problem | None = None) -> Result | None:
     """The result file in a run directory, if it is intact and has all that the journal has."""
     try:
-        result = load(store.path / RESULT)
+        result = load(store.path / RESULT, problem)
     except LoadError:
         return None
     n_recorded = sum(isinstance(event, Evaluation) for event in store.events())

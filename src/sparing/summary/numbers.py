@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from sparing.errors import TargetError
 from sparing.vbmc.run_record import RunRecord
 
 INTERVAL = (0.025, 0.975)
@@ -23,6 +26,21 @@ def parameter_rows(record: RunRecord) -> list[tuple[str, ...]]:
     columns = posterior.mean, posterior.sd, *posterior.quantile(INTERVAL)
     rows = zip(names, posterior.sd, *columns, strict=True)
     return [(name, *(rounded(value, sd) for value in values)) for name, sd, *values in rows]
+
+
+def derived_rows(record: RunRecord) -> tuple[list[tuple[str, ...]], str]:
+    """The same of what is derived from the parameters, and what kept it from being computed."""
+    try:
+        derived = record.derived
+    except TargetError as error:  # the run itself is as good as ever
+        return [], str(error)
+    rows = []
+    for name, values in derived.items():
+        with np.errstate(invalid="ignore"):  # some may be infinite
+            sd = float(np.std(values))
+            numbers = float(np.mean(values)), sd, *np.quantile(values, INTERVAL).tolist()
+        rows.append((name, *(rounded(value, sd) for value in numbers)))
+    return rows, ""
 
 
 def rounded(value: float, scale: float) -> str:

@@ -11,7 +11,7 @@ from html import escape
 
 from sparing.readable_text import readable
 from sparing.summary.checks import Light
-from sparing.summary.numbers import duration, estimate, parameter_rows
+from sparing.summary.numbers import derived_rows, duration, estimate, parameter_rows
 from sparing.summary.story import stop_text, tell_story
 from sparing.vbmc.run_record import RunRecord
 
@@ -41,7 +41,9 @@ def text_summary(record: RunRecord) -> str:
     ]
     table = [PARAMETER_HEADER, *_parameter_cells(record)]
     name, mean, sd, _ = (max(map(len, column)) for column in zip(*table, strict=True))
-    lines += [f"{a:<{name}}  {b:>{mean}}  {c:>{sd}}  {d}" for a, b, c, d in table]
+    lines += [f"{a:<{name}}  {b:>{mean}}  {c:>{sd}}  {d}".rstrip() for a, b, c, d in table]
+    if failure := derived_rows(record)[1]:
+        lines += ["", *_item("!", failure)]
     if story.shape:
         lines += ["", "what it looks like", *_item("-", story.shape)]
     if story.worries:
@@ -76,6 +78,7 @@ def html_summary(record: RunRecord) -> str:
         html_table([(f"<i>{name}</i>", value) for name, value in facts.items()]),
         html_table(parameters, PARAMETER_HEADER, numbers=True),
         f"<p>{_coloured(story.light, story.verdict)}</p>"
+        + _html_list("Derived quantities", filter(None, [escape(derived_rows(record)[1])]))
         + _html_list("What it looks like", [escape(story.shape)] if story.shape else [])
         + _html_list("What to worry about", worries)
         + _html_list("What to do next", map(escape, story.next_steps)),
@@ -120,7 +123,12 @@ def _times(record: RunRecord) -> str:
 
 
 def _parameter_cells(record: RunRecord) -> list[tuple[str, ...]]:
-    return [(*others, f"[{low}, {high}]") for *others, low, high in parameter_rows(record)]
+    derived, _ = derived_rows(record)
+    numbers = [*parameter_rows(record), *derived]
+    rows = [(*others, f"[{low}, {high}]") for *others, low, high in numbers]
+    return rows + [
+        (name, f"{value:g}", "fixed", "") for name, value in record.problem.fixed.items()
+    ]
 
 
 def _item(mark: str, text: str) -> list[str]:

@@ -14,11 +14,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.spatial import KDTree
 from scipy.special import ndtri
 
+from sparing.errors import TargetError
 from sparing.numerics.arrays import Array
 from sparing.numerics.quasi_random import scrambled_halton
-from sparing.surrogate.support import Support
+from sparing.surrogate.known_support import AnySupport, KnownSupport
+from sparing.surrogate.support import Contains, Support
 from sparing.variational.normal_mixture import (
     Mixture,
     NormalMixture,
@@ -31,6 +34,7 @@ N_EVEN = 2**15  # draws of the mixture that moments are averages over, the same 
 FEWEST_INSIDE = 100  # of them
 N_AT_ONCE = 2**17  # draws behind the values of a marginal density...
 FEWEST, MOST = 32, 512  # ...and for each of them
+MOST_HALVINGS = 40  # of components that lie nearly all beyond the edge
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +42,21 @@ class CutMixture(Mixture):
     """A mixture and the support that cuts it; weights and means are those before the cut."""
 
     mixture: NormalMixture
-    support: Support
+    support: AnySupport | RememberedSupport
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", self.mixture.weights)
         object.__setattr__(self, "means", self.mixture.means)
 
     @cached_property
+    def even_inside(self) -> NDArray[np.bool_]:
+        """Which of the even draws of the mixture, always the same ones, are inside: (N_EVEN,)."""
+        return self.contains(even_sample(self.mixture, N_EVEN))
+
+    @cached_property
     def even_draws(self) -> Array:
-        """Evenly spread draws, always the same ones: (P N_EVEN, D)."""
-        draws = even_sample(self.mixture, N_EVEN)
-        return draws[self.contains(draws)]
+        """Those that are: (P N_EVEN, D)."""
+        return even_sample(self.mixture, N_EVEN)[self.even_inside]
 
     @property
     def mass(self) -> float:
@@ -131,10 +139,79 @@ class CutMixture(Mixture):
             return np.log(inside) - np.log(self.mass)
 
 
-def cut(mixture: Mixture, support: Support | None) -> Mixture:
-    """The mixture within the support; as it is without one, or with hardly anything inside."""
+@dataclass(frozen=True, eq=False)
+class RememberedSupport:
+    """What is left of a declared support without its function: the sides of even draws.
+
+    A point is on the side of the nearest of them.
+    """
+
+    mixture: NormalMixture  # whose draws they are
+    inside: NDArray[np.bool_]  # (N_EVEN,)
+    learnt: Support | None = None
+
+    @cached_property
+    def _nearest(self) -> KDTree:
+        return KDTree(even_sample(self.mixture, N_EVEN) / self._scales)
+
+    @cached_property
+    def _scales(self) -> Array:
+        return np.sqrt(np.diag(self.mixture.covariance))
+
+    def contains(self, points: Array) -> NDArray[np.bool_]:
+        """Whether points (N, D) are inside, nearly: (N,)."""
+        return self.inside[self._nearest.query(points / self._scales)[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class RememberedCut(CutMixture):
+    """A mixture cut at a declared support, of which the function is lost (in a file)."""
+
+    support: RememberedSupport
+
+    @cached_property
+    def even_inside(self) -> NDArray[np.bool_]:
+        """Which of the mixture's evenly spread draws are inside, exactly: (N_EVEN,)."""
+        return self.support.inside
+
+    def sample(self, n: int, generator: np.random.Generator) -> Array:
+        """n of the even draws, (n, D), with repetitions: no other point is surely inside."""
+        return self.even_draws[generator.integers(len(self.even_draws), size=n)]
+
+
+def cut(mixture: Mixture, support: AnySupport | None, inside: Array | None = None) -> Mixture:
+    """The mixture within the support; as it is without one, or with hardly anything inside.
+
+    Within a declared support in any case, from points ``inside`` (n, D) where need be.
+    """
     if support is None:
         return mixture
     whole = unchanged(mixture) if not isinstance(mixture, NormalMixture) else mixture
     within = CutMixture(whole, support)
-    return within if len(within.even_draws) >= FEWEST_INSIDE else mixture
+    if len(within.even_draws) >= FEWEST_INSIDE:
+        return within
+    if not isinstance(support, KnownSupport) or inside is None:
+        return mixture
+    certain = KnownSupport(support.transform)
+    return CutMixture(narrowed(whole, certain.contains, inside, FEWEST_INSIDE / N_EVEN), certain)
+
+
+def narrowed(
+    mixture: NormalMixture, contains: Contains, inside: Array, share: float
+) -> NormalMixture:
+    """The mixture, its components made narrower until that share of it is inside.
+
+    Without a component that is inside by its mean, there is one at each of the points ``inside``.
+    """
+    chosen = contains(mixture.means)
+    if chosen.any():
+        narrow = mixture.part(chosen)
+    else:
+        shape = mixture.typical_covariance()
+        covariances = np.broadcast_to(shape, (len(inside), *shape.shape))
+        narrow = NormalMixture.of_covariances(np.ones(len(inside)), inside, covariances)
+    for _ in range(MOST_HALVINGS):
+        if contains(even_sample(narrow, N_EVEN)).mean() > share:
+            return narrow
+        narrow = NormalMixture(narrow.weights, narrow.means, 0.5 * narrow.factors)
+    raise TargetError("support is so thin that not even the nearest points are inside")

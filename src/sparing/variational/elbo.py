@@ -22,6 +22,7 @@ from sparing.variational.normal_mixture import Mixture, even_sample
 
 # Draws for the ELBO where it has no closed form, and those over which its variance is averaged.
 N_DRAWS, N_AVERAGED = 1024, 128
+FEWEST_DRAWS = 2  # where the mixture is cut off nearly everywhere
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +76,11 @@ def combine_components(weights: Array, means: Array, covariances: Array) -> Expe
 
 def sampled_elbo(mixture: Mixture, surrogate: Surrogate) -> Elbo:
     """The ELBO of any mixture: those of normals of any shape have no closed form."""
-    draws = even_sample(mixture, N_DRAWS)
-    draws = draws[mixture.contains(draws)]
+    n_draws, draws = N_DRAWS, np.empty((0, mixture.dimension))
+    while len(draws) < FEWEST_DRAWS:
+        draws = even_sample(mixture, n_draws)
+        draws = draws[mixture.contains(draws)]
+        n_draws *= 4
     values = surrogate.expansion.values(draws).mean(axis=1)
     few = draws[:: max(1, len(draws) // N_AVERAGED)]
     within = np.maximum(surrogate.covariance(few, few).mean(axis=(1, 2)), 0.0)

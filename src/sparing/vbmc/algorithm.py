@@ -81,10 +81,13 @@ class Algorithm:
             # q may have followed the surrogate to where nothing is believed.
             if getattr(rule, "reaches_out", False):
                 union = NormalMixture.union([unchanged(mixture), unchanged(state.mixture)])
-                mixture = cut(union, support)
-        u = rule.choose(surrogate, mixture, self.streams.generator("acquisition", identifier))
-        x = state.transform.to_user(state.transform.within_reach(u[None, :]))[0]
-        return Proposal(identifier, x, rule.name)
+                mixture = cut(union, support, surrogate.training.inputs)
+        generator = self.streams.generator("acquisition", identifier)
+        u = rule.choose(surrogate, mixture, generator)[None, :]
+        x = state.transform.to_user(state.transform.within_reach(u))
+        while not state.transform.supports(x)[0]:  # a draw from the posterior in its place
+            x = state.transform.to_user(mixture.sample(1, generator))
+        return Proposal(identifier, x[0], rule.name)
 
     def iterate(
         self,

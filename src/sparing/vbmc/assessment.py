@@ -15,25 +15,28 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.known_support import KnownSupport
 from sparing.surrogate.training_data import (
     joining_values,
     known_noise_variance,
     trimmed_indices,
     working_values,
 )
-from sparing.variational.cut_mixture import CutMixture
+from sparing.variational.cut_mixture import CutMixture, narrowed
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.elbo import Elbo, sampled_elbo
 from sparing.variational.normal_mixture import Mixture, NormalMixture
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import in_coordinates, moments_in
 from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.exploration import TEST
+from sparing.vbmc.exploration import RIM, TEST
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Iteration, Phase, Solution, State
 from sparing.vbmc.stopping import Reliability, is_stable
 from sparing.vbmc.training import sampling_brings_little
+
+WITHIN_SHARE = 0.1  # of what is drawn near the best points, within a declared support
 
 
 def complete_iteration(
@@ -85,7 +88,10 @@ def _within(solution: Solution) -> list[NormalMixture]:
     spread = np.atleast_2d(np.cov(points, rowvar=False))
     spread = spread + 1e-9 * np.diag(solution.surrogate.length_scales**2)
     covariances = np.broadcast_to(spread, (len(points), *spread.shape))
-    return [NormalMixture.of_covariances(np.ones(len(points)), points, covariances)]
+    around = NormalMixture.of_covariances(np.ones(len(points)), points, covariances)
+    if isinstance(solution.trained.support, KnownSupport):  # it may be thin
+        around = narrowed(around, solution.trained.support.declared, points, WITHIN_SHARE)
+    return [around]
 
 
 def next_phase(phase: Phase, *, arrived: bool) -> Phase:
@@ -227,7 +233,7 @@ def held_out_residuals(
     surrogate = state.trained.surrogate
     n_seen = state.history[-1].n_evaluations
     new = [entry for entry in evaluations if entry.usable and entry.index >= n_seen]
-    names = {rule.name for rule in settings.rules if rule.held_out} | {TEST}
+    names = {rule.name for rule in settings.rules if rule.held_out} | {TEST, RIM}
     draws = [entry for entry in new if entry.rule in names]
     # Journals of the first release name no rule: they go on with its guess, whose turn it was.
     if not (state.searching or settings.warm_up.must_climb(surrogate)):

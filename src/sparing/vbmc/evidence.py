@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparing.surrogate.interface import Surrogate
-from sparing.surrogate.support import Support
+from sparing.surrogate.known_support import AnySupport
 from sparing.variational.cut_mixture import cut
-from sparing.variational.elbo import Elbo
+from sparing.variational.elbo import Elbo, sampled_elbo
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.vbmc.held_out import Calibration, HeldOutCalibration, TrackRecord
@@ -107,13 +107,13 @@ class SurrogatePosterior:
         *,
         searching: bool = False,
         proposals: Sequence[NormalMixture] = (),
-        support: Support | None = None,
+        support: AnySupport | None = None,
     ) -> tuple[Evidence, Mixture]:
         """The log evidence, and the posterior as a mixture of normals of any shape.
 
-        During the warm-up q as it is, and a few draws.
+        During the warm-up q as it is, and a few draws; but not beyond a known edge.
         """
-        if not searching:
+        if not searching or support is not None:
             return self.sampled(mixture, surrogate, record, generator, proposals, support)
         calibration = self.calibration.calibration(record)
         proposal, density = HeavyTailed(unchanged(mixture)), Density(surrogate)
@@ -127,7 +127,7 @@ class SurrogatePosterior:
         record: TrackRecord,
         generator: np.random.Generator,
         proposals: Sequence[NormalMixture],
-        support: Support | None,
+        support: AnySupport | None,
     ) -> tuple[Evidence, Mixture]:
         """The same; q and the other proposals together are where the first draws come from."""
         calibration = self.calibration.calibration(record)
@@ -139,7 +139,8 @@ class SurrogatePosterior:
                 break
             proposal = HeavyTailed(sample.mixture(self.n_components, generator))
             sample = weighted_sample(density, proposal, self.n_draws, generator)
-        found = cut(sample.mixture(self.n_components, generator), support)
+        fitted = sample.mixture(self.n_components, generator)
+        found = cut(fitted, support, surrogate.training.inputs)
         return evidence_of(sample, surrogate, calibration, generator), found
 
 
@@ -157,9 +158,13 @@ class LowerBound:
         *,
         searching: bool = False,
         proposals: Sequence[NormalMixture] = (),
-        support: Support | None = None,
+        support: AnySupport | None = None,
     ) -> tuple[Evidence, Mixture]:
-        """The ELBO with its standard deviation."""
+        """The ELBO with its standard deviation; of q within the support, where that is known."""
+        if support is not None:
+            within = cut(mixture, support, surrogate.training.inputs)
+            elbo = sampled_elbo(within, surrogate)
+            return Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0), within
         evidence = Evidence(elbo.value, elbo.sd, False, np.nan, np.nan, 0.0, 1.0)
         return evidence, mixture
 

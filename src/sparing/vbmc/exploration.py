@@ -17,6 +17,7 @@ import numpy as np
 from sparing.acquisition.rules import Frontier, moment_weight
 from sparing.numerics.arrays import Array
 from sparing.numerics.tempered_sampling import tempered_sample
+from sparing.surrogate.known_support import learnt_part
 from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.vbmc.evidence import Doubt
@@ -41,7 +42,8 @@ PROBE = "probe of unseen mass"
 FILL = "look where nothing was seen"
 TEST = "test of the tails"
 EDGE = "probe of an edge"
-LOOKING = (PROBE, CLIMB, FILL, TEST, EDGE)
+RIM = "test at the edge of the support"
+LOOKING = (PROBE, CLIMB, FILL, TEST, EDGE, RIM)
 PROMISED = (PROBE, Frontier.name)  # points where mass was not excluded
 
 MISFIT = 1.0  # nats by which the mixture may be wrong in the posterior's tails
@@ -54,6 +56,7 @@ FEWEST_DRAWS = 20
 # evaluations tell how often it is there; what it promises now is so much of the whole at most.
 RECENT_SHARE = 0.25
 MISSED_SHARE = 0.5  # of that counts as a standard deviation
+N_BISECTIONS, RIM_SHARE = 12, 0.9  # of the way to the edge of a declared support
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,9 @@ class LookElsewhere:
         points = self.edge_points(known, generator)
         if len(points) and known.share(EDGE) < self.edge_share:
             return Look(outside, np.nan, points, EDGE, None)
+        points = self.rim_points(known, generator)
+        if len(points):
+            return Look(outside, np.nan, points, RIM, None)
         several = n_far_modes(posterior) > 1
         share = self.looking_share if several else self.climbing_share
         if share > 0.0 and known.share(CLIMB) <= share:
@@ -196,10 +202,12 @@ class LookElsewhere:
 
         First where it may be; then, to test it, where nothing was evaluated on either side of it.
         """
-        if known.support is None:
+        support = learnt_part(known.support)  # what was declared is known
+        if support is None:
             return np.empty((0, known.dimension))
         draws = known.posterior.sample(self.n_particles, generator)
-        margin, inside = known.support.margin(draws), known.support.probability(draws)
+        draws = draws[known.transform.supports(known.transform.to_user(draws))]
+        margin, inside = support.margin(draws), support.probability(draws)
         n_probes = max(self.n_probes, known.dimension // 2 + 1)
         nearest = np.argsort(np.abs(margin))
         if np.mean(1.0 - inside[margin > 0.0]) > self.largest_beyond:
@@ -212,6 +220,36 @@ class LookElsewhere:
         scales = draws.std(axis=0)
         evaluated = np.vstack([known.inputs, known.outside]) / scales
         return draws[nearest[furthest_first(draws[nearest] / scales, n_probes, evaluated)]]
+
+    def rim_points(self, known: Known, generator: np.random.Generator) -> Array:
+        """Points inside a declared support near its edge, (k, D), once, if that cuts the posterior.
+
+        Nobody needs to find the edge, and so nobody has been there: the density may fall towards it
+        as no smooth surrogate would guess. They lie most of the way from a draw to where a line
+        from it to a draw beyond the edge crosses that.
+        """
+        nothing = np.empty((0, known.dimension))
+        if known.transform.declared is None or known.share(RIM):
+            return nothing
+        draws = known.posterior.sample(self.n_particles, generator)
+        inside = known.contains(draws)
+        if np.mean(~inside) <= self.largest_beyond or not inside.any():
+            return nothing
+        outer = draws[~inside]
+        inner = draws[inside][generator.integers(int(inside.sum()), size=len(outer))]
+        within, beyond = np.zeros(len(outer)), np.ones(len(outer))
+        for _ in range(N_BISECTIONS):
+            middle = 0.5 * (within + beyond)
+            is_inside = known.contains(inner + middle[:, None] * (outer - inner))
+            within, beyond = (
+                np.where(is_inside, middle, within),
+                np.where(is_inside, beyond, middle),
+            )
+        places = inner + (RIM_SHARE * within)[:, None] * (outer - inner)
+        places = places[known.contains(places)]
+        scales = draws.std(axis=0)
+        chosen = furthest_first(places / scales, known.dimension + 2, known.inputs / scales)
+        return places[chosen]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
-from sparing.surrogate.support import Contains, Support, everywhere
+from sparing.surrogate.known_support import AnySupport
+from sparing.surrogate.support import Contains, everywhere
 from sparing.variational.normal_mixture import NormalMixture
 
 CLIMB = "climb of another hill"  # recorded with the points that a climb asks for
@@ -61,7 +62,7 @@ class Known:
     values: Array
     rules: tuple[str, ...]  # by which the points were chosen...
     other_rules: tuple[str, ...] = ()  # ...and those that turned out to be outside the support
-    support: Support | None = None
+    support: AnySupport | None = None
     outside: Array = field(default_factory=lambda: np.empty((0, 0)))  # evaluated outside it, (k, D)
     edge_is_proven: bool = True  # whether the support has predicted the last points at its edge
 
@@ -208,7 +209,8 @@ def other_hills(
         # The surrogate has a say, but it is too sure far from its points.
         mean, variance = known.surrogate.predict(points)
         at_home = known.posterior.log_density(points) > threshold
-        hoped = np.where(at_home, -np.inf, mean + SURE * np.sqrt(variance))
+        nowhere = at_home | ~known.contains(points)
+        hoped = np.where(nowhere, -np.inf, mean + SURE * np.sqrt(variance))
         if hoped.max() < y.max() - RELEVANT_DEPTH:
             continue
         promise = np.where(hoped < y[best] + LEAST_GAIN, -np.inf, promise)

@@ -68,6 +68,7 @@ def looked_elsewhere(
         row = judged(state, solution, estimate, n_evaluations, names, settings, streams)
     points = look.points if calm else look.points[:0]
     x = solution.transform.to_user(solution.transform.within_reach(points))
+    x = x[solution.transform.supports(x)]
     return replace(row, stable=stable and not len(x)), Agenda(x, look.rule)
 
 

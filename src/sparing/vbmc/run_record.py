@@ -6,10 +6,13 @@ with the calls a user makes on it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.problem import Problem
 from sparing.variational.posterior import Posterior
@@ -17,6 +20,8 @@ from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo, TrainedSurrogate
 from sparing.vbmc.stopping import StopReason
+
+N_DERIVED = 2048  # draws behind the numbers of a derived quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +42,25 @@ class RunRecord:
     seed: int
     # The last surrogate; None in a file of a release that did not keep it.
     surrogate: TrainedSurrogate | None = None
+    # Of a file, which does not hold the function.
+    stored_derived: Mapping[str, Array] | None = None
+
+    @cached_property
+    def derived(self) -> dict[str, Array]:
+        """What the problem derives from the parameters, at up to 2048 even draws: (m,) by name.
+
+        They are those of ``posterior.even_sample(2048)``. TargetError where the function fails.
+
+        >>> area = sparing.Problem(
+        ...     log_density, [0, -1], [2, 1], derived=lambda x: {"product": x[0] * x[1]}
+        ... )
+        >>> found = sparing.infer(area, seed=1, max_evaluations=20, progress=False)
+        >>> round(float(found.derived["product"].mean()), 1)
+        -0.6
+        """
+        if self.problem.derived is None:
+            return dict(self.stored_derived or {})
+        return self.problem.derived.values(self.posterior.even_sample(N_DERIVED))
 
     @property
     def log_evidence(self) -> float:

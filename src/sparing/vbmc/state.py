@@ -15,7 +15,7 @@ import numpy as np
 from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
-from sparing.surrogate.support import Support
+from sparing.surrogate.known_support import AnySupport
 from sparing.variational.elbo import Elbo
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
@@ -103,7 +103,7 @@ class TrainedSurrogate:
     trained_on: tuple[int, ...]  # its evaluations, by their indices
     retrained: bool  # whether its hyperparameters were trained, or kept from before
     # Where what it says holds; None: everywhere, or it was taught what is outside.
-    support: Support | None = None
+    support: AnySupport | None = None
 
     def log_joint(self, x: Array) -> tuple[Array, Array]:
         """Mean and sd of the log joint at points x (m, D), in the user's coordinates: (m,) each."""

@@ -26,7 +26,7 @@ from scipy.special import gammaincinv, gammaln, ndtri
 from sparing.numerics.arrays import Array
 from sparing.numerics.quasi_random import scrambled_halton
 from sparing.surrogate.interface import Surrogate
-from sparing.surrogate.support import Support
+from sparing.surrogate.known_support import AnySupport
 from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import BLOCK, NormalMixture, log_sum_rows
 from sparing.vbmc.importance import log_sum, pareto_smooth
@@ -54,7 +54,7 @@ class Density:
 
     surrogate: Surrogate
     inflation: float = 1.0  # of V, by what held-out draws show
-    support: Support | None = None
+    support: AnySupport | None = None
 
     def margin(self, points: Array) -> Array:
         """That of the support, (N,); infinite without one."""
@@ -148,7 +148,7 @@ class WeightedSample:
     curvature: float  # what mass that is not excluded would add to the log evidence
     pareto_k: float
     edge_sd: float = 0.0  # of the log evidence, by what is not known of the edge of the support
-    support: Support | None = None
+    support: AnySupport | None = None
 
     @property
     def effective_size(self) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.known_support import known_support
 from sparing.surrogate.training_data import training_set
 from sparing.vbmc.settings import HyperparameterSchedule, Settings
 from sparing.vbmc.state import Iteration, Phase, State, TrainedSurrogate
@@ -24,9 +25,10 @@ def train_surrogate(
 ) -> TrainedSurrogate:
     """Sample the hyperparameters, optimise them, or keep them, in the given coordinates."""
     kept = [entry for entry in evaluations if entry.index not in state.trimmed]
-    support = None
+    learnt = None
     if not state.searching:  # on the way up stand-ins keep q from running off
-        support = settings.edges.support(evaluations, transform)
+        learnt = settings.edges.support(evaluations, transform)
+    support = known_support(transform, learnt)
     if support is not None:
         kept = [entry for entry in kept if entry.usable]
     trained_on = tuple(entry.index for entry in kept)

@@ -11,11 +11,14 @@ from typing import Any
 from sparing.numerics.arrays import Array
 from sparing.numerics.json_numbers import encode_number
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.problem.parameters import VECTORS
 from sparing.problem.problem import Problem
 from sparing.results.files.result_writer import coordinate_kind
 from sparing.results.files.settings_json import settings_that_count
-from sparing.results.files.stored_problem import VECTORS, prior_description
+from sparing.results.files.stored_problem import fixed_members, prior_description
 from sparing.vbmc.settings import Settings
+
+DECLARED = "a function"  # which cannot be compared
 
 
 def fingerprint(
@@ -25,7 +28,7 @@ def fingerprint(
     tag: str | None = None,
     starting_points: Array | None = None,
 ) -> dict[str, Any]:
-    """Names, bounds, plausible box, coordinate maps, prior, settings, x0 and the user's tag.
+    """Names, bounds, plausible box, coordinates, prior, fixed values, settings, x0 and the tag.
 
     Equal for equal runs in every process and on every platform, also after a trip through JSON:
     a float is written with the digits that read back exactly.
@@ -45,4 +48,6 @@ def fingerprint(
         "settings": settings_that_count(settings),
         "starting_points": [] if starting_points is None else starting_points.tolist(),
         "tag": tag,
+        **fixed_members(problem),
+        **({"support": DECLARED} if problem.support is not None else {}),
     }

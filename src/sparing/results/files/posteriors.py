@@ -19,6 +19,8 @@ support by being the same object.
     transforms.turning (T,), transforms.turns (T, D)   seams of periodic parameters, where there are
     supports.n_surfaces, supports.n_bumps (E,)
     supports.FIELD                  of `Support`, one after the other; weights and factors flat
+    PREFIX.inside (n, N_EVEN / 64)  where the problem declares a support, which is a function that
+                                    no file holds: the side of each even draw, as bits
 """
 
 from __future__ import annotations
@@ -35,8 +37,14 @@ from sparing.problem.parameter_transform import ParameterTransform, Whitening
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.store.archive import Arrays
 from sparing.store.json_members import MalformedError, require
+from sparing.surrogate.known_support import AnySupport, known_support
 from sparing.surrogate.support import Support, n_features
-from sparing.variational.cut_mixture import CutMixture
+from sparing.variational.cut_mixture import (
+    N_EVEN,
+    CutMixture,
+    RememberedCut,
+    RememberedSupport,
+)
 from sparing.variational.mixture import WEIGHT_SUM_TOLERANCE, GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture
 from sparing.variational.posterior import Posterior
@@ -71,23 +79,28 @@ class PosteriorWriter:
 
     def rows(self, posteriors: Sequence[Posterior], prefix: str) -> Arrays:
         """Which mixture, transform and support each posterior has."""
-        mixtures, supports = [], []
+        mixtures, supports, inside = [], [], []
         for posterior in posteriors:
             mixture, support = posterior.mixture, None
             if isinstance(mixture, CutMixture):
-                mixture, support = mixture.mixture, mixture.support
+                support = mixture.support
+                if not isinstance(support, Support):
+                    inside.append(np.packbits(mixture.even_inside).view("<i8").astype(np.int64))
+                mixture = mixture.mixture
             mixtures.append(self.mixtures.row(mixture))
             supports.append(self.support_row(support))
         transforms = [self.transforms.row(posterior.transform) for posterior in posteriors]
-        return {
+        arrays: Arrays = {
             f"{prefix}.mixture": np.array(mixtures, dtype=np.int64),
             f"{prefix}.transform": np.array(transforms, dtype=np.int64),
             f"{prefix}.support": np.array(supports, dtype=np.int64),
         }
+        return arrays | ({f"{prefix}.inside": np.array(inside)} if inside else {})
 
-    def support_row(self, support: Support | None) -> int:
-        """The support's row, -1 where there is none."""
-        return -1 if support is None else self.supports.row(support)
+    def support_row(self, support: AnySupport | RememberedSupport | None) -> int:
+        """The row of what was learnt of a support, -1 where nothing was."""
+        learnt = support if isinstance(support, Support | None) else support.learnt
+        return -1 if learnt is None else self.supports.row(learnt)
 
     def arrays(self, dimension: int) -> Arrays:
         """Everything gathered so far."""
@@ -123,21 +136,44 @@ class PosteriorReader:
         name, rows = f"{prefix}.support", [-1] * n
         if name in self._arrays:
             rows = self._arrays.integers(name, n)
+        declared = f"{prefix}.inside" in self._arrays
+        inside = self._inside(prefix, n) if declared else [None] * n
         found = []
-        for i, j, row in zip(mixtures, transforms, rows, strict=True):
+        for i, j, row, sides in zip(mixtures, transforms, rows, inside, strict=True):
             mixture, transform = self.mixtures[i], self.transforms[j]
-            support = self.support(row, transform)
-            if support is not None:
+            learnt = self.support(row, transform)
+            if declared or learnt is not None:
                 if not isinstance(mixture, NormalMixture):
                     raise MalformedError("a support cuts something else than normals of any shape")
-                mixture = CutMixture(mixture, support)
+                mixture = _cut(mixture, transform, learnt, sides)
             found.append(Posterior(mixture, transform, self._names))
         return found
+
+    def _inside(self, prefix: str, n: int) -> list[NDArray[np.bool_]]:
+        """Which even draws of each of n posteriors are in the declared support."""
+        bits = self._arrays.array(f"{prefix}.inside", np.int64, n, N_EVEN // 64).astype("<i8")
+        inside = [np.unpackbits(row.view(np.uint8)).astype(np.bool_) for row in bits]
+        require(all(sides.any() for sides in inside), "a posterior has no mass in the support")
+        return inside
 
     def support(self, row: int, transform: ParameterTransform) -> Support | None:
         """The support of that row, in these coordinates; None for -1."""
         require(-1 <= row < len(self._supports), "there is no such support")
         return None if row == -1 else Support(transform, **self._supports[row])
+
+
+def _cut(
+    mixture: NormalMixture,
+    transform: ParameterTransform,
+    learnt: Support | None,
+    inside: NDArray[np.bool_] | None,
+) -> CutMixture:
+    """The mixture within its support; by what is left of a declared one, without its function."""
+    if inside is not None and (transform.declared is None or transform.declared.lost):
+        return RememberedCut(mixture, RememberedSupport(mixture, inside, learnt))
+    support = known_support(transform, learnt)
+    require(support is not None, "a mixture is cut off at nothing")
+    return CutMixture(mixture, support)  # type: ignore[arg-type]
 
 
 def _write_mixtures(mixtures: Sequence[Mixture], dimension: int) -> Arrays:

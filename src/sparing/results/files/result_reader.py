@@ -6,7 +6,9 @@ of the settings.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.errors import LoadError, StoreError
+from sparing.errors import LoadError, SparingWarning, StoreError
+from sparing.numerics.arrays import Array
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Periodic
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
@@ -25,13 +28,14 @@ from sparing.results.files.named_arrays import NamedArrays, load_errors
 from sparing.results.files.posteriors import PosteriorReader
 from sparing.results.files.result_writer import COORDINATES, FORMAT, VERSION
 from sparing.results.files.settings_json import settings_from_json
-from sparing.results.files.stored_problem import read_problem
+from sparing.results.files.stored_problem import differences, read_problem
 from sparing.results.files.surrogates import read_surrogate
 from sparing.results.result import Result
 from sparing.store.archive import unpack
 from sparing.store.dataclass_json import dataclass_from_json, enum_from_json
 from sparing.store.files import read_regular_file
 from sparing.store.json_members import Members, require
+from sparing.variational.cut_mixture import RememberedCut
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
@@ -40,11 +44,13 @@ ROUNDING = 1e-9  # of training values: far below any difference between two eval
 LARGEST_FILE = 2**30  # bytes, far beyond any run; what is larger is not read into memory
 
 
-def load(path: str | PathLike[str]) -> Result:
+def load(path: str | PathLike[str], problem: Problem | None = None) -> Result:
     """The result that ``result.save(path)`` wrote; `LoadError` when it cannot be read.
 
     Loading never runs code from the file. The log density is not in it: calling
-    ``result.problem.log_density`` is a `TargetError`, everything else works as before.
+    ``result.problem.log_density`` is a `TargetError`, everything else works as before. The
+    functions of a ``problem`` that is given take the place of those that are missing; without
+    the function of a support, draws are taken from 32768 that were kept.
 
     >>> result.save("run.sparing")
     >>> again = sparing.load("run.sparing")
@@ -52,7 +58,16 @@ def load(path: str | PathLike[str]) -> Result:
     True
     """
     with load_errors(fspath(path)):
-        return result_from_parts(*unpack(_content(Path(path))))
+        result = result_from_parts(*unpack(_content(Path(path))), problem)
+    if isinstance(result.posterior.mixture, RememberedCut):
+        warnings.warn(
+            "the support of this problem is a function, which is not in the file: the posterior "
+            "is known by draws that were kept, and its density at other points nearly. For all of "
+            "it: sparing.load(path, problem=problem)",
+            SparingWarning,
+            stacklevel=2,
+        )
+    return result
 
 
 def _content(path: Path) -> bytes:
@@ -66,12 +81,22 @@ def _content(path: Path) -> bytes:
     return content or b""
 
 
-def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> Result:
-    """The result that `result_to_parts` took apart."""
+def result_from_parts(
+    arrays: Mapping[str, NDArray[Any]],
+    metadata: Mapping[str, Any],
+    given: Problem | None = None,
+) -> Result:
+    """The result that `result_to_parts` took apart, of the problem that is given, if one is."""
     named, members = NamedArrays(arrays), Members(metadata)
     members.format(FORMAT, VERSION)
     problem = read_problem(named, Members(members.object("problem")))
+    if given is not None:
+        differing = differences(problem, given)
+        require(not differing, f"it is of another problem: {', '.join(differing)} differ")
+        problem = given
     base = _read_coordinates(named, members.values("coordinates"), problem)
+    if given is not None:
+        base = replace(base, declared=given.support)
     posteriors = PosteriorReader(named, base, problem.names)
     (posterior,) = posteriors.posteriors("posterior", 1)
     evaluations = read_evaluations(named, Members(members.object("evaluations")), problem.dimension)
@@ -95,8 +120,18 @@ def result_from_parts(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str,
         warnings=_read_warnings(members),
         settings=settings,
         seed=members.seed("seed"),
+        stored_derived=_read_derived(named, members),
         surrogate=read_surrogate(named, kept, posteriors, evaluations, settings, ROUNDING),
     )
+
+
+def _read_derived(arrays: NamedArrays, members: Members) -> dict[str, Array] | None:
+    """What was derived from the parameters, at even draws; files of before have none."""
+    if "derived" not in members:
+        return None
+    names = members.texts("derived")
+    require(len(set(names)) == len(names), "two derived quantities have one name")
+    return dict(zip(names, arrays.floats("derived.values", len(names), None), strict=True))
 
 
 def _read_warnings(members: Members) -> tuple[str, ...]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 
-from sparing.errors import StoreFullError
+import numpy as np
+
+from sparing.errors import SparingWarning, StoreFullError, TargetError
+from sparing.numerics.arrays import Array
 from sparing.numerics.json_numbers import encode_number
 from sparing.problem.coordinate_maps import Bounded, Coordinate, HalfBounded, Periodic, Unbounded
 from sparing.problem.warning_text import topic_of
@@ -22,7 +26,7 @@ from sparing.store.files import write_durably
 from sparing.vbmc.run_record import RunRecord
 
 FORMAT = "sparing result"
-VERSION = 3
+VERSION = 4
 PERIODIC = "periodic"
 COORDINATES = {
     "unbounded": Unbounded,
@@ -53,6 +57,7 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
         result.history, [info.timings for info in result.history], posteriors
     )
     surrogate_arrays, surrogate = write_surrogate(result.surrogate, posteriors)
+    derived = _derived(result)
     arrays = {
         **problem_arrays,
         **surrogate_arrays,
@@ -62,6 +67,7 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
         "coordinates.width": transform.width,
         **evaluation_arrays,
         **history_arrays,
+        **({"derived.values": np.array(list(derived.values()))} if derived else {}),
     }
     metadata = {
         "format": FORMAT,
@@ -84,7 +90,17 @@ def result_to_parts(result: RunRecord) -> tuple[Arrays, Metadata]:
         "evaluations": evaluations,
         "surrogate": surrogate,
     }
-    return arrays, metadata
+    return arrays, metadata | ({"derived": list(derived)} if derived else {})
+
+
+def _derived(result: RunRecord) -> dict[str, Array]:
+    """What is derived from the parameters; nothing where that fails: the rest is worth saving."""
+    try:
+        return result.derived
+    except TargetError as error:
+        text = f"saved without what is derived from the parameters: {error}"
+        warnings.warn(text, SparingWarning, stacklevel=5)
+        return {}
 
 
 def coordinate_kind(coordinate: Coordinate) -> str:

@@ -19,6 +19,7 @@ from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
 from sparing.store.archive import Arrays, Metadata
 from sparing.store.json_members import Members, require
+from sparing.surrogate.known_support import known_support
 from sparing.surrogate.training_data import training_set
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import TrainedSurrogate
@@ -69,5 +70,5 @@ def read_surrogate(
         surrogate = settings.surrogate.condition(training, parameters)
     # Files of an earlier release have no supports.
     row = members.integer("support") if "support" in members else -1
-    support = posteriors.support(row, transform)
+    support = known_support(transform, posteriors.support(row, transform))
     return TrainedSurrogate(transform, surrogate, trained_on, members.flag("retrained"), support)
