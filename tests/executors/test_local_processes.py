@@ -346,6 +346,8 @@ def work(kind):
     time.sleep(600)
 
 if __name__ == "__main__":
+    for number in (signal.SIGHUP, signal.SIGQUIT):  # which nohup or a shell may have ignored
+        signal.signal(number, signal.SIG_DFL)
     start_method, helper = sys.argv[2:]
     executor = LocalProcesses(2, start_method=start_method)
     for kind in ("starts a simulator", "does not listen"):
