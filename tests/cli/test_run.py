@@ -296,8 +296,11 @@ class TestResume:
         answer = sparing_command("run", path, "--quiet", "--store", tmp_path / "run")
         assert answer.code == ExitCode.FAILED
         assert "no licence" in answer.err
-        assert "Traceback" not in answer.err
+        assert "some_failing_model.py" in answer.err  # the user's own traceback, and no other
+        assert "site-packages" not in answer.err
+        assert "sparing/" not in answer.err
         status = sparing_command("status", tmp_path / "run", "--json").json
+        assert status["n_evaluations"] == 1
         assert status["statuses"] == {str(Status.FAILED): status["n_evaluations"]}
         report = sparing_command("export", tmp_path / "run", "--summary", tmp_path / "x.json")
         assert report.code == ExitCode.FAILED

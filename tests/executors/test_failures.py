@@ -9,6 +9,7 @@ from sparing.errors import SettingsError, TargetError
 from sparing.executors import (
     RAISE,
     SKIP,
+    BrokenTargetError,
     FailedEvaluationError,
     FailureKind,
     FailurePolicy,
@@ -39,6 +40,31 @@ def test_each_kind_has_its_reaction():
     assert policy.reaction(FailureKind.INVALID_VALUE) is SKIP
     assert policy.reaction(FailureKind.TIMED_OUT).retries == 2
     assert policy.reaction(FailureKind.WORKER_DIED).then is Remainder.RAISE
+
+
+def entries(*kinds):
+    """An evaluation for each kind of failure; None: it gave a value."""
+    outcomes = [
+        Outcome(-1.0, Status.OK, 1.0)
+        if kind is None
+        else Outcome(math.nan, Status.FAILED, 1.0, f"reason {k}", kind=kind)
+        for k, kind in enumerate(kinds)
+    ]
+    return [Evaluation(k, k, np.array([0.5]), outcome) for k, outcome in enumerate(outcomes)]
+
+
+def test_an_exception_before_any_value_is_a_broken_target():
+    raised, invalid = FailureKind.EXCEPTION, FailureKind.INVALID_VALUE
+    for broken in (entries(raised), entries(invalid, raised)):
+        with pytest.raises(BrokenTargetError, match=f"reason {len(broken) - 1}") as caught:
+            FailurePolicy().check(broken)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert str(again) == str(caught.value)
+        FailurePolicy(first_exception=SKIP).check(broken)
+    for fine in (entries(None, raised), entries(raised, None), entries(invalid), entries()):
+        FailurePolicy().check(fine)
+    with pytest.raises(SettingsError, match="first_exception must be SKIP or RAISE"):
+        FailurePolicy(first_exception=retry(2))
 
 
 @pytest.mark.parametrize(

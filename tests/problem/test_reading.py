@@ -71,6 +71,13 @@ def test_a_fixed_parameter_is_freed_with_the_box_of_its_prior():
     np.testing.assert_allclose(problem.free("x2").plausible_lower, [-1.0, 3.0], atol=0.001)
 
 
+def test_a_list_that_changes_later_does_not_change_the_problem():
+    prior = [stats.norm(), stats.norm(4, 1)]
+    problem = sparing.Problem(flat, prior=prior)
+    prior[0] = stats.norm(100, 1)
+    assert problem.fix(x2=4.0).log_prior([0.0]) == pytest.approx(stats.norm.logpdf(0.0))
+
+
 def test_what_no_prior_says_is_missing():
     nothing = "is missing: give it, or a prior that it can be read from"
     assert faults() == (f"plausible_lower {nothing}", f"plausible_upper {nothing}")
@@ -120,8 +127,11 @@ def scaled(x, data, scale=1.0):
 
 def test_what_the_log_density_takes_besides_x():
     problem = sparing.Problem(
-        scaled, [0, 0], [1, 1], args=[np.array([1.0, 10.0])], kwargs={"scale": 2.0}
+        scaled, [0, 0], [1, 1], args=(np.array([1.0, 10.0]),), kwargs={"scale": 2.0}
     )
+    alone = sparing.Problem(scaled, [0, 0], [1, 1], args=np.array([1.0, 10.0]))
+    assert alone.log_joint([0.1, 0.2]) == pytest.approx(2.1)
+    assert faults(0, 1, kwargs=[2.0]) == ("kwargs must map names to values, not [2.0]",)
     assert problem.log_joint([0.1, 0.2]) == pytest.approx(4.2)
     assert problem.fix(x1=0.1).log_joint([0.2]) == pytest.approx(4.2)
     assert pickle.loads(pickle.dumps(problem)).log_joint([0.1, 0.2]) == pytest.approx(4.2)

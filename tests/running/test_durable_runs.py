@@ -19,9 +19,9 @@ from tests.light import LIGHT
 
 import sparing
 from sparing.errors import SparingError, StoreError
-from sparing.executors import InvalidRecordError, Outcome
-from sparing.problem.evaluations import Status
-from sparing.store import MemoryStore
+from sparing.executors import BrokenTargetError, InvalidRecordError, Outcome
+from sparing.problem.evaluations import Evaluation, Status
+from sparing.store import MemoryStore, RunDirectory
 
 TARGET = stats.multivariate_normal([0.5, -0.3], [[1.0, 0.8], [0.8, 1.0]])
 BUDGET = 27  # five iterations, the last with two points
@@ -29,6 +29,10 @@ BUDGET = 27  # five iterations, the last with two points
 
 def log_density(x):
     return float(TARGET.logpdf(x))
+
+
+def misspelt(x):
+    return log_densty(x)  # noqa: F821
 
 
 def make_problem(function=log_density):
@@ -443,13 +447,41 @@ class TestExecution:
                 raise RuntimeError("diverged")
             return log_density(x)
 
+        patient = sparing.FailurePolicy(first_exception=sparing.SKIP)
         with pytest.raises(sparing.TooManyFailuresError, match="diverged") as caught:
-            run(problem=make_problem(mostly_broken))
+            run(problem=make_problem(mostly_broken), failures=patient)
         error = caught.value
         assert error.n_total > len(error.entries) > error.n_total / 2
         assert all(entry.failed for entry in error.entries)
         assert f"{len(error.entries)} of {error.n_total} evaluations failed" in str(error)
         assert "): ok" not in str(error)
+
+    @pytest.mark.parametrize("workers", [None, 2])
+    def test_a_broken_target_stops_at_once_with_its_own_traceback(self, tmp_path, workers):
+        options = {"store": tmp_path / "run", "workers": workers}
+        with pytest.raises(BrokenTargetError) as caught:
+            run(problem=make_problem(misspelt), **options)
+        text = str(caught.value)
+        assert "NameError" in text
+        assert "return log_densty(x)" in text
+        assert "sparing/executors" not in text
+        assert "first_exception=sparing.SKIP" in text
+        with RunDirectory.open(tmp_path / "run", read_only=True) as store:
+            told = [event for event in store.events() if isinstance(event, Evaluation)]
+        assert 1 <= len(told) <= (workers or 1)
+        # The same run goes on once the target is mended.
+        assert run(problem=make_problem(log_density), **options).n_evaluations > len(told)
+
+    def test_one_value_is_enough_to_go_on(self):
+        calls = []
+
+        def fails_later(x):
+            calls.append(x)
+            if len(calls) in (2, 3):
+                raise RuntimeError("diverged")
+            return log_density(x)
+
+        assert len(run(problem=make_problem(fails_later)).failed) == 2
 
     def test_a_retry_can_succeed(self, tmp_path):
         marker = tmp_path / "tried"

@@ -4,6 +4,7 @@ from sparing.executors.clusters import DaskExecutor, RayExecutor
 from sparing.executors.failures import (
     RAISE,
     SKIP,
+    BrokenTargetError,
     ExecutorError,
     FailedEvaluationError,
     FailurePolicy,
@@ -28,6 +29,7 @@ from sparing.problem.evaluations import FailureKind, Outcome
 __all__ = [
     "RAISE",
     "SKIP",
+    "BrokenTargetError",
     "DaskExecutor",
     "EvaluationPool",
     "ExecutorError",

@@ -104,15 +104,36 @@ class FailedEvaluationError(TargetError):
         return type(self), (self.proposal, self.outcome)
 
 
-class TooManyFailuresError(TargetError):
-    """More evaluations failed than the policy allows; ``entries`` has them.
+class BrokenTargetError(FailedEvaluationError):
+    """The target raised before any evaluation had given a value: most likely it always would.
 
     >>> broken = sparing.Problem(lambda x: 1 / 0, -1.0, 1.0)
     >>> sparing.infer(broken, progress=False)
     Traceback (most recent call last):
+    sparing.executors.failures.BrokenTargetError: the evaluation at (...) failed:
+    ZeroDivisionError: division by zero
+    ...
+    No evaluation has given a value before it. If the target fails now and then, the run goes on
+    with failures=sparing.FailurePolicy(first_exception=sparing.SKIP).
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()}\n"
+            "No evaluation has given a value before it. If the target fails now and then, the run "
+            "goes on\nwith failures=sparing.FailurePolicy(first_exception=sparing.SKIP)."
+        )
+
+
+class TooManyFailuresError(TargetError):
+    """More evaluations failed than the policy allows; ``entries`` has them.
+
+    >>> broken = sparing.Problem(lambda x: np.nan, -1.0, 1.0)
+    >>> sparing.infer(broken, progress=False)
+    Traceback (most recent call last):
     sparing.executors.failures.TooManyFailuresError: 10 of 10 evaluations failed, more than the
     allowed fraction 0.5 (FailurePolicy.max_failed_fraction):
-      - at (...): ZeroDivisionError: division by zero
+      - at (...): log_density returned nan, which is not a log density, at x1 = ...
       ...
     """
 
@@ -189,8 +210,10 @@ def retry(times: int, then: Remainder = Remainder.SKIP) -> Reaction:
 class FailurePolicy:
     """What happens on each kind of failure: SKIP, RAISE, or retry(n).
 
-    max_failed_fraction: the run stops when more than this fraction of at least
-    MIN_EVALUATIONS_TO_JUDGE evaluations failed. A density of zero is no failure.
+    first_exception: SKIP or RAISE, on an exception before any evaluation has given a value: a
+    broken target ends the run at once. max_failed_fraction: the run stops when more than this
+    fraction of at least MIN_EVALUATIONS_TO_JUDGE evaluations failed. A density of zero is no
+    failure.
 
     >>> policy = sparing.FailurePolicy(timed_out=sparing.retry(1), exception=sparing.RAISE)
     >>> short = sparing.infer(problem, failures=policy, max_evaluations=12, progress=False)
@@ -201,6 +224,7 @@ class FailurePolicy:
     timed_out: Reaction = SKIP
     worker_died: Reaction = SKIP
     max_failed_fraction: float = 0.5
+    first_exception: Reaction = RAISE
 
     def __post_init__(self) -> None:
         faults = [
@@ -208,6 +232,8 @@ class FailurePolicy:
             for name in (kind.name.lower() for kind in FailureKind)
             if not isinstance(value := getattr(self, name), Reaction)
         ]
+        if self.first_exception not in (SKIP, RAISE):
+            faults.append(f"first_exception must be SKIP or RAISE, not {self.first_exception!r}")
         if not 0.0 <= self.max_failed_fraction <= 1.0:
             faults.append(f"max_failed_fraction must be in [0, 1], not {self.max_failed_fraction}")
         if faults:
@@ -225,9 +251,15 @@ class FailurePolicy:
     def check(self, evaluations: Sequence[Evaluation]) -> None:
         """Raise TooManyFailuresError when too many of all the evaluations so far failed.
 
+        BrokenTargetError where all have, one of them by an exception.
+
         >>> sparing.FailurePolicy(max_failed_fraction=0.2).check(result.evaluations)
         """
         n_total, failed = len(evaluations), [entry for entry in evaluations if entry.failed]
+        raised = [entry for entry in failed if entry.outcome.kind is FailureKind.EXCEPTION]
+        if raised and len(failed) == n_total and self.first_exception == RAISE:
+            first = raised[0]
+            raise BrokenTargetError(Proposal(first.identifier or 0, first.x), first.outcome)
         allowed = self.max_failed_fraction
         if n_total >= MIN_EVALUATIONS_TO_JUDGE and len(failed) > allowed * n_total:
             raise TooManyFailuresError(n_total, allowed, failed)

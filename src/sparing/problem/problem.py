@@ -65,7 +65,8 @@ class Problem:
                   called; it may take many points at once, (m, N) -> (m,), which is found out
     derived:      x -> {name: number}: what follows from the parameters, for summary, report,
                   tables and pictures; it changes nothing else
-    args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs)
+    args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs); args is a
+                  tuple, or the one argument there is, as in scipy.optimize
 
     Bounds, names and prior are about all parameters, and log_density always gets all of them.
     Everything else, from ``names`` to the posterior, is about those that are not fixed; a fixed
@@ -92,7 +93,7 @@ class Problem:
       prior: gamma, norm
     >>> problem.dimension
     2
-    >>> sparing.Problem(lambda x, data: -float(data @ x), prior=[stats.expon()], args=[np.ones(1)])
+    >>> sparing.Problem(lambda x, data: -float(data @ x), prior=[stats.expon()], args=np.ones(1))
     Problem(1 parameter, log_density=__main__.<lambda>)
       x1  in [0, inf), plausibly [0.172807, 1.84074]
       prior: expon
@@ -126,12 +127,14 @@ class Problem:
         support: Callable[[Array], Any] | DeclaredSupport | None = None,
         derived: Callable[[Array], Mapping[str, float]] | None = None,
         *,
-        args: Sequence[Any] = (),
+        args: Any = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
             faults.append(f"log_density must be callable, not {short_text(log_density)}")
+        if kwargs is not None and not isinstance(kwargs, Mapping):
+            faults.append(f"kwargs must map names to values, not {short_text(kwargs)}")
         bounds = {
             "plausible_lower": plausible_lower,
             "plausible_upper": plausible_upper,
@@ -153,7 +156,7 @@ class Problem:
                 "parameters": parameters,
                 "support": declared,
                 "derived": quantities,
-                "args": tuple(args),
+                "args": args if isinstance(args, tuple) else (args,),
                 "kwargs": dict(kwargs or {}),
             }
         )

@@ -49,6 +49,8 @@ def read_parameters(
     given = {label: (value, missing[label]) for label, value in bounds.items()}
     labels, are_given, vectors = read_vectors(given, names, _n_named(names, prior), faults)
     values = fixed_values(fixed, labels, vectors, faults)
+    if isinstance(prior, list | dict):
+        prior = prior.copy()  # it is read again where parameters are fixed or freed
     parameters, parsed = Parameters(labels, vectors or {}, prior, values), None
     faults_of_prior: list[str] = []
     try:
