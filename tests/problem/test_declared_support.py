@@ -136,3 +136,11 @@ def test_a_thin_support_is_entered_from_x0():
 def test_a_support_without_volume_is_refused():
     with pytest.raises(sparing.ProblemError, match="no other point near"):
         design(lambda x: x[0] == x[1], x0=[0.5, 0.5, 0.5])
+
+
+def test_answers_that_depend_on_the_other_points_are_asked_for_one_by_one():
+    def near_the_average(x):  # of the point's own coordinates; of many points, of all of theirs
+        return np.abs(np.atleast_2d(x)[:, 0] - x.mean()) < 0.2
+
+    points, found = inside(near_the_average)
+    np.testing.assert_array_equal(found, np.abs(points[:, 0] - points.mean(axis=1)) < 0.2)
