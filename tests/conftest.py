@@ -54,6 +54,8 @@ from sparing.kernels import compilation
 
 for module in pkgutil.iter_modules(sparing.kernels.__path__):
     importlib.import_module(f"sparing.kernels.{module.name}")
+if len(sys.argv) > 1:
+    compilation.compile_all()  # in this process, which alone has the code to look at
 problem = sparing.Problem(
     lambda x: -0.5 * float((x[0] - x[1] ** 2) ** 2 / 0.3 + x[1] ** 2), [-2, -2], [2, 2]
 )
@@ -75,7 +77,7 @@ def compiling_run(tmp_path_factory):
     """
     cache, code = tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("code")
 
-    def run(*arguments):
+    def run(*arguments, cache=cache):
         environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
         command = [sys.executable, "-c", RUN, *arguments]
         return subprocess.run(

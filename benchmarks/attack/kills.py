@@ -163,7 +163,8 @@ def _signalled(directory: Path, name: str, where: str) -> Ending:
 
 
 def _run_with_workers(store: Path, target: SlowTarget, where: str) -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` has it ignored
+    for number in (signal.SIGHUP, signal.SIGQUIT):  # `nohup` or a shell may have them ignored
+        signal.signal(number, signal.SIG_DFL)
     with suppress(KeyboardInterrupt):
         if where == "workers":
             infer(store, target, workers=2, max_evaluations=200)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+import sparing
 from benchmarks.attack.cases import BrokenError, Case, Ending, chosen, require
 from benchmarks.attack.runs import BEGUN, BUDGET, infer, log_density
 from benchmarks.child_process import PROJECT_ROOT
@@ -130,7 +131,9 @@ def _pooled(directory: Path, name: str, package: str | None, pool: Callable[[], 
 def run_on(executor: Any, directory: Path, faults: Sequence[str]) -> None:
     """A run on a pool, and its continuation; BrokenError unless what failed is what had to."""
     target = FragileTarget(directory, faults)
-    options: dict[str, Any] = {"executor": executor, "time_limit": TIME_LIMIT}
+    # The first evaluation may be the one that raises.
+    policy = sparing.FailurePolicy(first_exception=sparing.SKIP)
+    options: dict[str, Any] = {"executor": executor, "time_limit": TIME_LIMIT, "failures": policy}
     infer(directory / "run", target, max_evaluations=BEGUN, **options)
     result = infer(directory / "run", target, **options)
     failed = [entry.message for entry in result.evaluations if entry.failed]

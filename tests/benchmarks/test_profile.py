@@ -78,7 +78,7 @@ def test_the_command_prints_the_profile(capsys):
 
 COMPILE_ALL = """
 import os, pathlib, time
-def compile_all():
+def compile_with_notice(announce):
     mark = pathlib.Path(os.environ["NUMBA_CACHE_DIR"], "compiled")
     if not mark.exists():
         time.sleep(0.5)

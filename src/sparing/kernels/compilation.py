@@ -1,5 +1,7 @@
 """How kernels are compiled: one signature each, cached on disk, announced when it takes time.
 
+About half of them are compiled by another process meanwhile, and met in the cache.
+
 Every kernel takes C-contiguous float64 arrays, int64 and float64 scalars only, so that one
 compilation serves every dimension D, number of points n, components K and samples S.
 
@@ -13,7 +15,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,12 +34,19 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 SAFE_FAST_MATH = {"contract", "reassoc", "arcp", "nsz"}
 OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_model": "numpy"}
 
-# Measured for all kernels on one core from an empty cache; a cached start takes under a second.
-COMPILE_SECONDS = 30
+# Measured for all kernels on two cores from an empty cache, and twice that on one; a cached start
+# takes under a second.
+COMPILE_SECONDS = 15
 NOTICE = f"compiling numerical kernels, once per machine, about {COMPILE_SECONDS} s"
 
 kernels: list[Any] = []  # of the modules that have been imported
 _warm_ups: list[Callable[[], None]] = []
+_elsewhere: list[Callable[[], None]] = []  # of them those that another process may compile
+# What that process runs: the package is where it is here, however this one came to know of it.
+SHARE = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from sparing.kernels.compilation import compile_share; compile_share()"
+)
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -86,10 +99,32 @@ def inlined(compiled: Kernel) -> Kernel:
     return inline(compiled.py_func)  # type: ignore[attr-defined]
 
 
+@inline
+def copy_into(target, source):
+    """Write one vector into another of the same length.
+
+    ``target[:] = source`` makes Numba compile the text of the error for other lengths: 2 s.
+    """
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
 def warm_up(function: Callable[[], None]) -> Callable[[], None]:
     """Register a function that calls a module's kernels once on tiny arrays."""
     _warm_ups.append(function)
     return function
+
+
+def warm_up_elsewhere(function: Callable[[], None]) -> Callable[[], None]:
+    """The same, of kernels that another process may compile meanwhile: about half of the work."""
+    _elsewhere.append(function)
+    return warm_up(function)
+
+
+def compile_share() -> None:
+    """Compile into the cache what the process that started this one leaves to it."""
+    for function in _elsewhere:
+        function()
 
 
 @functools.cache
@@ -103,7 +138,39 @@ def compile_with_notice(announce: Callable[[], None]) -> None:
     """Compile or load every kernel; ``announce()`` first when some are not in the cache."""
     if not all_cached():
         announce()
+        with _another_process():
+            for function in _warm_ups:
+                if function not in _elsewhere:
+                    function()
     compile_all()
+
+
+@contextmanager
+def _another_process() -> Generator[None]:
+    """One that compiles its share into the cache meanwhile; whatever it lacks is compiled here."""
+    process = None
+    if _is_worth_a_process():
+        command = [sys.executable, "-c", SHARE, str(Path(__file__).parents[2])]
+        nowhere = subprocess.DEVNULL
+        with suppress(OSError):
+            process = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    try:
+        yield
+    except BaseException:
+        if process is not None:
+            process.kill()
+        raise
+    finally:
+        if process is not None:
+            process.wait()
+
+
+def _is_worth_a_process() -> bool:
+    """Whether there is a core for it, a cache to meet in, and an interpreter to start."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    has_cache = all(hasattr(item._cache, "_cache_file") for item in kernels)
+    is_python = bool(sys.executable) and not getattr(sys, "frozen", False)
+    return (n_cores or 1) > 1 and has_cache and is_python
 
 
 def all_cached() -> bool:

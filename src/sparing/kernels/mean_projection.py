@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparing.kernels.compilation import inline, kernel, warm_up
+from sparing.kernels.compilation import copy_into, inline, kernel, warm_up_elsewhere
 
 # Primal-dual interior-point method (Boyd & Vandenberghe 2004, Section 11.7), with a slack of its
 # own for the one bound that is not linear: a step straight along it would leave it at once. Gap to
@@ -272,7 +272,7 @@ def _descend(triangle, low, high, free, z):
                 total += triangle[k, i] * image[k]
             gradient[i] = unit[i] * total
         excess = _below_peak(z, high) - slacks[n_bounds - 1]  # over the slack of its own
-        step[:] = gradient
+        copy_into(step, gradient)
         _subtract_forces(z, low, high, multipliers, step)
         fault = abs(multipliers[n_bounds - 1] * excess)
         for i in range(size):
@@ -287,7 +287,7 @@ def _descend(triangle, low, high, free, z):
         for k in range(n_bounds):
             forces[k] = weight / slacks[k]
         forces[n_bounds - 1] -= multipliers[n_bounds - 1] / slacks[n_bounds - 1] * excess
-        step[:] = gradient
+        copy_into(step, gradient)
         _subtract_forces(z, low, high, forces, step)
         if not _solve_positive(hessian, factor, step):
             break
@@ -343,7 +343,7 @@ def project_mean(triangle, centre, unit, lower, upper, p):
     return write_image(triangle, v, image)
 
 
-@warm_up
+@warm_up_elsewhere
 def _warm_up() -> None:
     lower, upper = np.full(3, -1.0), np.full(3, 1.0)
     project_mean(np.eye(4), np.zeros(1), np.ones(1), lower, upper, np.empty(3))

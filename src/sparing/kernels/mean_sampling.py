@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparing.kernels.compilation import inline, kernel, warm_up
+from sparing.kernels.compilation import copy_into, inline, kernel, warm_up_elsewhere
 from sparing.kernels.mean_projection import (
     write_coefficients,
     write_combination,
@@ -48,7 +48,7 @@ def draw_mean(triangle, centre, unit, lower, upper, normals, p):
         if np.min(z[1 + dimension :]) > 0.0:
             write_mean(centre, unit, z, trial)
             if _inside(lower, upper, trial):
-                p[:] = trial
+                copy_into(p, trial)
                 return True
     return False
 
@@ -104,7 +104,7 @@ def sample_mean(triangle, centre, unit, lower, upper, directions, p, uniforms):
                 trial[a] = p[a] + shift * direction[a]
             density = _log_density(triangle, centre, unit, lower, upper, trial, v, image)
             if density >= level:
-                p[:] = trial
+                copy_into(p, trial)
                 current = density
                 break
             if shift < 0.0:
@@ -114,7 +114,7 @@ def sample_mean(triangle, centre, unit, lower, upper, directions, p, uniforms):
     return move
 
 
-@warm_up
+@warm_up_elsewhere
 def _warm_up() -> None:
     lower, upper = np.full(3, -1.0), np.full(3, 1.0)
     zero, one = np.zeros(1), np.ones(1)

@@ -15,7 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparing.kernels.compilation import inline, inlined, kernel, warm_up
+from sparing.kernels.compilation import (
+    copy_into,
+    inline,
+    inlined,
+    kernel,
+    warm_up,
+    warm_up_elsewhere,
+)
 from sparing.kernels.expected_log_joint import component_integrals, expected_log_joint_and_gradient
 from sparing.kernels.mixture import entropy_and_gradient, entropy_lower_bound
 
@@ -285,11 +292,11 @@ def maximise_objective(
             if n_updates == 0 or n_rejected > MAX_REJECTIONS:
                 status = STOPPED_NOT_FINITE
                 break
-            current[:] = accepted
+            copy_into(current, accepted)
             moments[0] = 0.0
             rate_factor *= 0.5
             continue
-        accepted[:] = current
+        copy_into(accepted, current)
         batch_sum += current
         values[n_updates] = value
         n_updates += 1
@@ -302,17 +309,26 @@ def maximise_objective(
             if status != STOPPED_AT_LIMIT:
                 break
     if n_updates < n_batch:
-        phi[:] = accepted
+        copy_into(phi, accepted)
     return status, n_updates
 
 
 @warm_up
 def _warm_up() -> None:
-    phi, one, square = np.zeros(4), np.ones(1), np.zeros((1, 1))
-    expansion, bounds = (square, square, np.zeros((1, 6))), np.zeros((4, 1))
-    penalties, learning = np.zeros(len(PENALTY_FIELDS)), np.ones(len(LEARNING_FIELDS))
-    first = np.zeros(1, dtype=np.int64)
-    unpack_parameters(phi, np.ones(1), square, one, one)
-    add_penalty_gradient(phi, one, square, bounds, penalties, np.zeros(4))
-    score_candidates(phi[None, :], 1, *expansion, bounds, penalties, one)
+    phi, one, expansion, bounds, penalties = _tiny_arguments()
+    learning, first = np.ones(len(LEARNING_FIELDS)), np.zeros(1, dtype=np.int64)
+    unpack_parameters(phi, np.ones(1), np.zeros((1, 1)), one, one)
+    add_penalty_gradient(phi, one, np.zeros((1, 1)), bounds, penalties, np.zeros(4))
     maximise_objective(phi, 1, *expansion, one, first, 1, 1, bounds, penalties, learning, 1, 1)
+
+
+@warm_up_elsewhere
+def _warm_up_scores() -> None:
+    phi, one, expansion, bounds, penalties = _tiny_arguments()
+    score_candidates(phi[None, :], 1, *expansion, bounds, penalties, one)
+
+
+def _tiny_arguments():
+    square = np.zeros((1, 1))
+    expansion, penalties = (square, square, np.zeros((1, 6))), np.zeros(len(PENALTY_FIELDS))
+    return np.zeros(4), np.ones(1), expansion, np.zeros((4, 1)), penalties
