@@ -10,7 +10,14 @@ import pytest
 from scipy import stats
 
 from sparing import Problem
-from sparing.executors import FailureKind, classify, evaluate, evaluate_remotely, record_to_outcome
+from sparing.executors import (
+    FailureKind,
+    classify,
+    evaluate,
+    evaluate_remotely,
+    record_to_outcome,
+)
+from sparing.executors.target_call import evaluate_together
 from sparing.problem.evaluations import Status
 
 X = np.array([0.5])
@@ -187,3 +194,47 @@ def test_a_worker_does_not_hear_the_interrupt_key():
     handler = signal.getsignal(signal.SIGINT)
     assert record_to_outcome(evaluate_remotely(problem(pressing), X, 0)).value == -1.0
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_many_points_by_one_call_each_with_its_outcome():
+    shapes = []
+
+    def log_density(x):
+        shapes.append(x.shape)
+        return np.array([-1.0, math.nan, math.inf, -math.inf]), np.array([0.1, 0.0, 0.0, 0.3])
+
+    def log_prior(x):
+        if x[0] == 5.0:
+            raise ArithmeticError("no such prior")
+        return -np.inf if x[0] == 6.0 else -2.0
+
+    many = problem(log_density, vectorised=True, upper=8.0, prior=log_prior)
+    points = [np.array([value]) for value in (1.0, 5.0, 2.0, 6.0, 3.0, 9.0, 4.0)]
+    before = time.time()
+    outcomes = evaluate_together(many, points)
+    assert shapes == [(4, 1)]
+    one, prior_raises, nan, prior_zero, infinite, outside, zero = outcomes
+    assert (one.value, one.noise_sd, one.log_prior) == (-3.0, 0.1, -2.0)
+    assert (prior_raises.kind, "no such prior" in prior_raises.message) == (
+        FailureKind.EXCEPTION,
+        True,
+    )
+    assert {nan.kind, infinite.kind} == {FailureKind.INVALID_VALUE}
+    assert "x1 = 2.0" in nan.message
+    assert {entry.value for entry in (prior_zero, outside, zero)} == {-math.inf}
+    called = [one, nan, infinite, zero]
+    assert len({entry.duration for entry in called}) == 1  # it is shared
+    assert sum(entry.duration for entry in called) <= time.time() - before
+    assert all(before <= entry.started <= entry.ended <= time.time() for entry in called)
+
+
+def test_many_points_none_of_which_has_mass():
+    def never(x):
+        raise AssertionError("called")
+
+    many = problem(never, vectorised=True, lower=-2.0)
+    assert [o.value for o in evaluate_together(many, [-3 * X * 2, -4 * X * 2])] == [-math.inf] * 2
+
+
+def test_whose_fault_an_exception_of_many_points_is_is_not_known():
+    assert evaluate_together(problem(lambda x: 1 / 0, vectorised=True), [X, X]) is None

@@ -33,7 +33,7 @@ from sparing.executors.failures import (
     TimedOutError,
     WorkerDiedError,
 )
-from sparing.executors.target_call import evaluate, timed_out, unfinished
+from sparing.executors.target_call import evaluate, evaluate_together, timed_out, unfinished
 from sparing.problem.evaluation_codec import InvalidRecordError, record_to_outcome
 from sparing.problem.evaluations import FailureKind, Outcome, Proposal
 from sparing.problem.problem import Problem
@@ -58,6 +58,7 @@ class _Task:
     n_tries: int = 0
     n_losses: int = 0
     is_suspect: bool = False
+    keeps_to_itself: bool = False  # a call with others raised
     backend: Backend = field(init=False)  # the one it was handed to
     submitted: float = math.nan  # Unix time
     deadline: float | None = None  # by time.monotonic(), known once the call is seen running
@@ -116,6 +117,11 @@ class EvaluationPool:
         return max(1, self._n_workers_left())
 
     @property
+    def calls_together(self) -> bool:
+        """Whether all points that wait are evaluated by one call."""
+        return self._backend is None and self._problem.vectorised
+
+    @property
     def n_in_flight(self) -> int:
         """Points submitted and not yet returned by `wait`."""
         return sum(map(len, (self._waiting, self._suspects, self._running, self._finished)))
@@ -138,9 +144,7 @@ class EvaluationPool:
         until = math.inf if timeout is None else time.monotonic() + timeout
         while self.n_in_flight and not self._finished:
             if self._backend is None:
-                task = self._waiting.popleft()
-                task.n_tries += 1
-                self._settle(task, evaluate(self._problem, task.proposal.x))
+                self._evaluate_here()
                 continue
             self._hand_over()
             if self._running:
@@ -187,6 +191,25 @@ class EvaluationPool:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    # ------------------------------------------------------------------ in this process
+
+    def _evaluate_here(self) -> None:
+        """The next point, or all that wait by one call; where that raises, they go one by one."""
+        tasks = [self._waiting[0]]
+        if self.calls_together and not tasks[0].keeps_to_itself:
+            tasks = [task for task in self._waiting if not task.keeps_to_itself]
+        points = [task.proposal.x for task in tasks]
+        if len(tasks) == 1:
+            outcomes = [evaluate(self._problem, points[0])]
+        elif (outcomes := evaluate_together(self._problem, points)) is None:
+            for task in tasks:
+                task.keeps_to_itself = True
+            return
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            self._waiting.remove(task)
+            task.n_tries += 1
+            self._settle(task, outcome)
 
     # ------------------------------------------------------------------ handing over
 

@@ -1,6 +1,7 @@
 """Calling the target. Only this module does.
 
 evaluate            in this process
+evaluate_together   many points in this process, by one call of a vectorised target
 evaluate_remotely   in a worker: what is submitted to an executor
 """
 
@@ -14,12 +15,15 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any
 
-from sparing.errors import InvalidValueError, SparingError, SparingWarning
+import numpy as np
+
+from sparing.errors import InvalidValueError, SparingError, SparingWarning, TargetError
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluation_codec import outcome_to_record
 from sparing.problem.evaluations import FailureKind, Outcome, Status
@@ -31,13 +35,19 @@ LONGEST_MESSAGE = 2_000
 LONGEST_TRACEBACK = 20_000
 
 # Modules between `evaluate` and the user's code: not shown in tracebacks.
-_OUR_MODULES = (__name__, "sparing.problem.problem", "sparing.problem.priors")
+_OUR_MODULES = (
+    __name__,
+    "sparing.problem.problem",
+    "sparing.problem.priors",
+    "sparing.problem.vectorised",
+)
 
 
-def evaluate(problem: Problem, x: Array) -> Outcome:
+def evaluate(problem: Problem, x: Array, returned: Callable[[Array], Any] | None = None) -> Outcome:
     """Call the target once, in this process; whatever goes wrong becomes a failed outcome.
 
     KeyboardInterrupt, SystemExit and their like are not the target's and pass through.
+    ``returned`` knows what it returned at a point, where it was called before.
 
     >>> from sparing.executors import evaluate
     >>> outcome = evaluate(problem, np.array([1.2, -0.3]))
@@ -47,7 +57,7 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
     started, clock = time.time(), time.perf_counter()
     value, noise_sd, log_prior, kind, trace = math.nan, 0.0, math.nan, None, ""
     try:
-        value, noise_sd, log_prior = problem.log_joint_in_parts(x)
+        value, noise_sd, log_prior = problem.log_joint_in_parts(x, returned)
         status, message = classify(value)
     except InvalidValueError as error:
         status, message, kind = Status.FAILED, _text(error), FailureKind.INVALID_VALUE
@@ -71,6 +81,41 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
         noise_sd=noise_sd if status is Status.OK else 0.0,
         log_prior=log_prior,
     )
+
+
+def evaluate_together(problem: Problem, points: Sequence[Array]) -> list[Outcome] | None:
+    """Call a vectorised target once for all points; None where it raises: whose fault is not known.
+
+    Points outside bounds, support or prior are not part of the call. TargetError where it does not
+    return one value for each. The outcomes share the time of the call.
+
+    >>> from sparing.executors.target_call import evaluate_together
+    >>> many = sparing.Problem(lambda x: -0.5 * x[:, 0] ** 2, -1.0, 1.0, vectorised=True)
+    >>> [outcome.value for outcome in evaluate_together(many, np.array([[1.0], [2.0]]))]
+    [-0.5, -2.0]
+    """
+    started, clock = time.time(), time.perf_counter()
+    called = [i for i, x in enumerate(points) if _may_have_mass(problem, x)]
+    try:
+        returned = problem.returned_at(np.array([points[i] for i in called])) if called else []
+    except TargetError:
+        raise
+    except Exception:
+        return None
+    ended, seconds = time.time(), (time.perf_counter() - clock) / max(1, len(called))
+    outcomes = [evaluate(problem, x) for i, x in enumerate(points) if i not in called]
+    for i, answer in zip(called, returned, strict=True):
+        outcome = evaluate(problem, points[i], lambda _, answer=answer: answer)
+        outcome = replace(outcome, duration=seconds, started=started, ended=ended)
+        outcomes.insert(i, outcome)
+    return outcomes
+
+
+def _may_have_mass(problem: Problem, x: Array) -> bool:
+    """Whether the target is to be called; `evaluate` says what is wrong with a log prior."""
+    with suppress(Exception):
+        return problem.log_prior(x) > -math.inf
+    return False
 
 
 def classify(value: float) -> tuple[Status, str]:

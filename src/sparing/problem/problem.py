@@ -34,6 +34,7 @@ from sparing.problem.user_values import (
     log_value,
     short_text,
 )
+from sparing.problem.vectorised import point_by_point
 
 Bounds: TypeAlias = ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None
 Points: TypeAlias = ArrayLike | Mapping[str, Any]
@@ -67,6 +68,8 @@ class Problem:
                   tables and pictures; it changes nothing else
     args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs); args is a
                   tuple, or the one argument there is, as in scipy.optimize
+    vectorised:   log_density takes many points, (m, N), and returns (m,) values, or a tuple of
+                  values and their noise; m is 1 where there is one
 
     Bounds, names and prior are about all parameters, and log_density always gets all of them.
     Everything else, from ``names`` to the posterior, is about those that are not fixed; a fixed
@@ -112,6 +115,7 @@ class Problem:
     derived: Derived | None
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    vectorised: bool
 
     def __init__(
         self,
@@ -129,12 +133,15 @@ class Problem:
         *,
         args: Any = (),
         kwargs: Mapping[str, Any] | None = None,
+        vectorised: bool = False,
     ) -> None:
         faults: list[str] = []
         if not callable(log_density):
             faults.append(f"log_density must be callable, not {short_text(log_density)}")
         if kwargs is not None and not isinstance(kwargs, Mapping):
             faults.append(f"kwargs must map names to values, not {short_text(kwargs)}")
+        if not isinstance(vectorised, bool):
+            faults.append(f"vectorised must be True or False, not {short_text(vectorised)}")
         bounds = {
             "plausible_lower": plausible_lower,
             "plausible_upper": plausible_upper,
@@ -158,6 +165,7 @@ class Problem:
                 "derived": quantities,
                 "args": args if isinstance(args, tuple) else (args,),
                 "kwargs": dict(kwargs or {}),
+                "vectorised": vectorised,
             }
         )
 
@@ -229,6 +237,7 @@ class Problem:
             derived=self.derived and self.derived.function,
             args=self.args,
             kwargs=self.kwargs,
+            vectorised=self.vectorised,
         )
 
     def full(self, x: ArrayLike) -> Array:
@@ -271,8 +280,12 @@ class Problem:
         """
         return self.log_joint_in_parts(x)[:2]
 
-    def log_joint_in_parts(self, x: ArrayLike) -> tuple[float, float, float]:
+    def log_joint_in_parts(
+        self, x: ArrayLike, returned: Callable[[Array], Any] | None = None
+    ) -> tuple[float, float, float]:
         """Log joint at one point, the sd of its noise, and the log prior in it (NaN without one).
+
+        ``returned`` knows what log_density returned at a point (D,), where it was called before.
 
         >>> from scipy import stats
         >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
@@ -284,12 +297,26 @@ class Problem:
         if log_prior == -np.inf:
             return -np.inf, 0.0, own
         try:
-            returned = self.log_density(self.full(point), *self.args, **self.kwargs)
-            value, noise_sd = estimated_log_value(returned)
+            value, noise_sd = estimated_log_value((returned or self._returned)(point))
             return value + log_prior, noise_sd, own
         except InvalidValueError as error:
             place = self.parameters.text(point)
             raise InvalidValueError(f"log_density {error}, at {place}") from None
+
+    def returned_at(self, points: Array) -> list[Any]:
+        """What a vectorised log_density returns for points (m, D), in one call: an item for each.
+
+        >>> many = sparing.Problem(lambda x: -0.5 * x[:, 0] ** 2, -1.0, 1.0, vectorised=True)
+        >>> [float(value) for value in many.returned_at(np.array([[1.0], [2.0]]))]
+        [-0.5, -2.0]
+        """
+        returned = self.log_density(self.full(points), *self.args, **self.kwargs)
+        return point_by_point(returned, self.full(points))  # whatever became of the other x
+
+    def _returned(self, point: Array) -> Any:
+        if self.vectorised:
+            return self.returned_at(point[None])[0]
+        return self.log_density(self.full(point), *self.args, **self.kwargs)
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.

@@ -153,6 +153,11 @@ class Inference:
         return tuple(self._engine.pending.values())
 
     @property
+    def n_chosen(self) -> int:
+        """How many of the next points are chosen already, whatever the values before them."""
+        return self._engine.n_chosen
+
+    @property
     def history(self) -> tuple[IterationInfo, ...]:
         """One row per completed iteration."""
         return self._engine.history

@@ -17,7 +17,7 @@ from sparing.executors.failures import FailedEvaluationError, FailurePolicy
 from sparing.executors.pool import EvaluationPool
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluation_codec import InvalidRecordError, record_to_outcome
-from sparing.problem.evaluations import Outcome, Proposal
+from sparing.problem.evaluations import Evaluation, Outcome, Proposal
 from sparing.running.inference import Inference
 from sparing.running.interruption import Interruption
 from sparing.running.progress.display import Display
@@ -55,6 +55,11 @@ class DrivenRun:
     def n_in_flight(self) -> int:
         """Points whose values it waits for."""
         return 0 if self.finished else len(self.inference.pending)
+
+    @property
+    def within_batch(self) -> bool:
+        """Whether some of the points that were asked for together are told, and some are not."""
+        return self.n_in_flight > 0 and isinstance(self.inference.store.events()[-1], Evaluation)
 
     def begin(self) -> None:
         """Show that it is under way, once."""
@@ -155,8 +160,21 @@ class RunLoop:
         n_stray = self._pool.n_in_flight - sum(run.n_in_flight for run in runs)
         n_points = (self.batch_size or self._pool.capacity) - n_stray
         for run, share in zip(runs, shares(n_points, [run.n_left for run in runs]), strict=True):
-            if share > run.n_in_flight:
-                self._submit(run, run.ask(share - run.n_in_flight))
+            n_new = share - run.n_in_flight
+            if self._pool.calls_together and share:
+                n_new = self._rest_of_batch(run, n_new)
+            if n_new > 0:
+                self._submit(run, run.ask(n_new))
+
+    def _rest_of_batch(self, run: DrivenRun, n_new: int) -> int:
+        """How many points more go with those in flight into one call of a vectorised target.
+
+        A batch is told before the next is asked for, so that a run which was ended in the middle of
+        one goes on as if it had not been. Points that are chosen already are asked for at once.
+        """
+        if run.within_batch:
+            return 0
+        return n_new if self.batch_size else max(n_new, run.inference.n_chosen)
 
     def _submit(self, run: DrivenRun, proposals: Sequence[Proposal]) -> None:
         for proposal in proposals:

@@ -85,6 +85,13 @@ class Engine:
 
     # ------------------------------------------------------------------ proposals
 
+    @property
+    def n_chosen(self) -> int:
+        """How many of the next points are chosen already, whatever the values before them."""
+        if not self.state.history:
+            return max(0, len(self._design) - self._n_proposed)
+        return max(0, len(self.state.agenda.points) - self._n_asked)
+
     def propose(self) -> Proposal:
         """The next point to evaluate; it counts as pending once it has been applied."""
         identifier = self._n_proposed
