@@ -39,6 +39,7 @@ from sparing.executors import (
 from sparing.problem.evaluations import Evaluation, Proposal, Status
 from sparing.problem.parameter_transform import BoundedMap
 from sparing.problem.problem import Problem
+from sparing.problem.synthetic_likelihood import synthetic_likelihood
 from sparing.results.agreement import AgreementLimits, Diagnosis, diagnose
 from sparing.results.comparison import Comparison, compare
 from sparing.results.files.result_reader import load
@@ -90,6 +91,7 @@ __all__ = [
     "posterior_predictive",
     "retry",
     "simulation_based_calibration",
+    "synthetic_likelihood",
 ]
 
 
