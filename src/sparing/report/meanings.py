@@ -42,6 +42,10 @@ MEANINGS = {
         "The surrogate is smooth and tells scatter from shape. Scatter that it sees is averaged "
         "out, at the price of evaluations, and is part of the reported errors."
     ),
+    Topic.WHOLE_NUMBERS: (
+        "Parameters are continuous here. A function that rounds one has steps, which a smooth "
+        "surrogate cannot follow, and gives mass to numbers that are not whole."
+    ),
     Topic.WEIGHTS: (
         "Draws from the reported posterior are weighted by how likely the surrogate finds them. "
         "Few draws with huge weights mean that the posterior leaves out a region. A Pareto shape "

@@ -19,6 +19,7 @@ from sparing.problem.problem import Problem
 from sparing.problem.user_values import format_interval
 from sparing.summary.numbers import counted, listed
 from sparing.summary.shape import features
+from sparing.summary.whole_numbers import rounded_parameters
 from sparing.vbmc.exploration import LOOKING, LookElsewhere
 from sparing.vbmc.final import FAR_OUTSIDE
 from sparing.vbmc.importance import LARGEST_PARETO_K
@@ -83,6 +84,7 @@ class Topic(enum.StrEnum):
     EVIDENCE = "How precise is the log evidence?"
     SURROGATE = "Are the error bars honest?"
     NOISE = "Is the log density exact?"
+    WHOLE_NUMBERS = "Does the log density round a parameter?"
     WEIGHTS = "Does the posterior cover what the surrogate sees?"
     FAILURES = "Did evaluations fail?"
     BOX = "Was the plausible box in the right place?"
@@ -245,6 +247,23 @@ def _noise(record: RunRecord) -> Answer:
     return Light.AMBER if fair else Light.RED, finding, *advice
 
 
+def _whole_numbers(record: RunRecord) -> Answer | None:
+    names = rounded_parameters(record)
+    if not names:
+        return None
+    finding = (
+        f"it seems to, {listed(names)}: its values change by steps, from one whole number to the "
+        "next, and what is between them is made up by the surrogate"
+    )
+    if len(names) == record.problem.dimension:
+        return Light.AMBER, finding, "evaluate the log density at the whole numbers themselves"
+    advice = (
+        f"make one run for each whole number, as of problem.fix({dict.fromkeys(names, 3)}), and "
+        "compare them with sparing.compare ('Discrete parameters' in the FAQ)"
+    )
+    return Light.AMBER, finding, advice
+
+
 def _weights(record: RunRecord) -> Answer | None:
     k = record.evidence.pareto_k
     if math.isnan(k):
@@ -338,6 +357,7 @@ _CHECKS: dict[Topic, Callable[[RunRecord], Answer | None]] = {
     Topic.EVIDENCE: _evidence,
     Topic.SURROGATE: _surrogate,
     Topic.NOISE: _noise,
+    Topic.WHOLE_NUMBERS: _whole_numbers,
     Topic.WEIGHTS: _weights,
     Topic.FAILURES: _failures,
     Topic.BOX: _box,
