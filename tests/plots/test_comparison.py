@@ -30,6 +30,13 @@ def test_runs_without_names_are_numbered():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["run 1", "run 2"]
 
 
+def test_nested_models_are_named_by_what_is_fixed_in_them():
+    nested = replace(converged(), problem=converged().problem.fix(offset=0.5))
+    figure = plot_comparison([converged(), nested])
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["all free", "offset = 0.5"]
+
+
 def test_models_with_different_parameters():
     figure = plot_comparison([converged(), one_dimensional()])
     panels = {ax.get_xlabel(): len(ax.lines) for ax in figure.axes[1:] if ax.axison}

@@ -49,6 +49,8 @@ def test_evidence_shows_both_estimates_and_what_was_returned():
     )
     returned = ax.containers[0].lines[0]
     assert returned.get_data() == ([result.n_evaluations], [result.log_evidence])
+    assert "still searching" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert not ax.yaxis.get_major_formatter().get_useOffset()  # -102.1915, not -0.0915 of -1.021e2
     low, high = ax.get_ylim()
     assert -10.0 < low < high < 0.0  # the warm-up's -10000 would hide the rest
 

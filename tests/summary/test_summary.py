@@ -536,5 +536,7 @@ def test_how_a_run_ended_in_one_line():
     assert f"after {converged().n_evaluations} evaluations" in text
     interruption.signal = signal.SIGINT
     again = "interrupted: run the same command again, and it goes on from 'runs/mine'"
-    assert interruption.ending(converged(), "runs/mine").endswith(again)
-    assert interruption.ending(converged(), None).endswith("interrupted")
+    interrupted = replace(converged(), stop_reason=StopReason.INTERRUPTED)
+    assert interruption.ending(interrupted, "runs/mine").endswith(again)
+    assert interruption.ending(interrupted, None).endswith("interrupted")
+    assert interruption.ending(converged(), "runs/mine") == text  # it came too late to matter

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparing.plots import style
 from sparing.plots.style import AMBER, BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY
+from sparing.summary.numbers import names_by_fixed
 from sparing.vbmc.run_record import RunRecord
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def plot_comparison(results: Mapping[str, RunRecord] | Sequence[RunRecord]) -> F
     """Log evidence of each run with two standard deviations, and the marginals on each other.
 
     An open dot marks a run that did not converge. Give a mapping to name the runs, such as
-    ``{"seed 1": first, "seed 2": second}``. Runs of different models may be compared too: a panel
-    shows every run that has its parameter.
+    ``{"seed 1": first, "seed 2": second}``. Runs of different models may be compared too: they are
+    named by what is fixed in them, and a panel shows every run that has its parameter.
 
     >>> from sparing.plots import plot_comparison
     >>> another = sparing.infer(problem, seed=2, max_evaluations=20, progress=False)
@@ -38,7 +39,9 @@ def plot_comparison(results: Mapping[str, RunRecord] | Sequence[RunRecord]) -> F
     """
     runs = results
     if not isinstance(runs, Mapping):
-        runs = {f"run {number}": run for number, run in enumerate(runs, start=1)}
+        numbered = [f"run {number}" for number in range(1, len(runs) + 1)]
+        labels = names_by_fixed([run.problem.fixed for run in runs]) or numbered
+        runs = dict(zip(labels, runs, strict=True))
     if not runs:
         raise ValueError("plot_comparison needs at least one result")
     most = len(COLOURS) * len(LINES)  # their lengths have no common factor

@@ -81,9 +81,11 @@ def _panels(
     figure.subplots(len(panels), 1, sharex=True, height_ratios=shares)
     evaluations, warm_up = _column(result.history, "n_evaluations"), _warm_up(result.history)
     for ax, draw in zip(figure.axes, panels, strict=True):
-        draw(ax, result)
         if np.any(warm_up):
-            ax.axvspan(evaluations[0], evaluations[warm_up][-1], color=GREY, alpha=0.1, linewidth=0)
+            label = "still searching" if ax is figure.axes[0] else None
+            ends = evaluations[0], evaluations[warm_up][-1]
+            ax.axvspan(*ends, color=GREY, alpha=0.1, linewidth=0, label=label)
+        draw(ax, result)
         style.open_frame(ax)
     figure.axes[-1].set_xlabel("evaluations")
     figure.axes[-1].locator_params(axis="x", integer=True)
@@ -111,6 +113,7 @@ def _draw_evidence(ax: Axes, record: RunRecord) -> None:
     ax.errorbar([n], [value], [error], fmt="D", markersize=4, color=BLACK, label="returned")
     bands += [np.full(len(history), value - error), np.full(len(history), value + error)]
     _limit_to(ax, bands, warm_up)
+    ax.ticklabel_format(axis="y", useOffset=False)  # evidences are read, not added to -1.021e2
     ax.set_ylabel("log evidence (nats)")
     ax.legend(frameon=False, loc="best", fontsize=9)
 

@@ -164,9 +164,9 @@ def _period(record: RunRecord) -> tuple[str, str] | None:
 
 
 def _wall_seconds(record: RunRecord) -> float | None:
-    """From the beginning of the first evaluation to the end of the last, if they were timed."""
+    """From the first evaluation to the end of what followed the last, if they were timed."""
     moments = _moments(record)
-    return max(moments) - min(moments) if moments else None
+    return max(moments) - min(moments) + record.history[-1].seconds if moments else None
 
 
 def _moments(record: RunRecord) -> list[float]:

@@ -29,6 +29,7 @@ from scipy.special import expit, log_softmax
 from sparing.errors import SettingsError
 from sparing.numerics.arrays import Array
 from sparing.results.result import Result
+from sparing.summary.numbers import names_by_fixed
 from sparing.summary.render import html_table
 
 INTERVAL_SDS = 1.959963984540054  # half the width of a central 95 % interval of a normal
@@ -272,12 +273,7 @@ def _checked(results: Mapping[str, Result] | Sequence[Result]) -> Mapping[str, R
 def _named(results: Sequence[Result]) -> dict[str, Result]:
     """Results by number, or by what is fixed in them where that tells them apart."""
     fixed = [result.problem.fixed if isinstance(result, Result) else {} for result in results]
-    names = [
-        ", ".join(f"{name} = {value:g}" for name, value in values.items()) or "all free"
-        for values in fixed
-    ]
-    if not any(fixed) or len(set(names)) < len(names):
-        names = [f"model {i + 1}" for i in range(len(names))]
+    names = names_by_fixed(fixed) or [f"model {i + 1}" for i in range(len(results))]
     return dict(zip(names, results, strict=True))
 
 

@@ -87,7 +87,7 @@ class Interruption:
         several = isinstance(outcome, SeveralRuns)
         result = outcome.result if several else outcome
         ended = outcome.verdict if several else stop_text(outcome)
-        if self.signal is not None:
+        if self.signal is not None and (several or outcome.stop_reason is StopReason.INTERRUPTED):
             ended = f"interrupted{how_to_go_on(store)}"
         evidence = estimate(result.log_evidence, result.log_evidence_sd)
         return f"log evidence {evidence} after {outcome.n_evaluations} evaluations: {ended}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -75,6 +75,12 @@ def duration(seconds: float) -> str:
     if seconds < 7200.0:
         return f"{seconds / 60.0:.1f} min"
     return f"{seconds / 3600.0:.1f} h"
+
+
+def names_by_fixed(fixed: Sequence[Mapping[str, float]]) -> list[str]:
+    """Models by what is fixed in them; none where that does not tell them apart."""
+    names = [", ".join(f"{n} = {v:g}" for n, v in one.items()) or "all free" for one in fixed]
+    return names if any(fixed) and len(set(names)) == len(names) else []
 
 
 def listed(words: Sequence[str]) -> str:

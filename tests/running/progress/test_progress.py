@@ -14,7 +14,7 @@ from sparing.problem.problem import Problem
 from sparing.running.progress import display as progress
 from sparing.running.progress import progress as run_progress
 from sparing.running.progress.display import Display, LiveDisplay, PlainDisplay, make_display
-from sparing.running.progress.progress import Progress
+from sparing.running.progress.progress import Progress, number
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
 
@@ -96,12 +96,17 @@ def test_plain_lines_carry_the_figures():
     assert "iteration 1: 20/200 evaluations (1 failed), 2 running" in lines[2]
     assert "left" in lines[2]
     assert "warm-up" in lines[2]
-    assert "log evidence -2.250 ± 0.125, ELBO -2.500 ± 0.250, K = 7" in lines[3]
+    assert "log evidence -2.25 ± 0.12, ELBO -2.50 ± 0.25, K = 7" in lines[3]
     assert "reliability 1.750, not yet stable" in lines[3]
     assert lines[4] == "sparing: log evidence -2.25 +- 0.12: converged"
     # Timings of both iterations added up, the longest phase first.
     time_text = "time in the target 1.8 s, in the library 4.0 s (search 3.0, surrogate 1.0)"
     assert lines[5].endswith(time_text)
+
+
+def test_what_is_not_known_is_not_called_a_number():
+    assert number(math.nan) == "not known yet"
+    assert number(0.25) == "0.250"
 
 
 def test_plain_evaluations_speak_only_after_a_silence(monkeypatch):
@@ -179,7 +184,7 @@ def test_a_terminal_gets_a_panel(monkeypatch):
     shown = terminal.getvalue()
     assert compilation.NOTICE in shown
     assert "26/200 evaluations (2 failed), 2 running" in shown
-    for text in ("2 parameters", "-2.250 ± 0.125", "converged", "time in the target", "1.8 s"):
+    for text in ("2 parameters", "-2.25 ± 0.12", "converged", "time in the target", "1.8 s"):
         assert text in shown
     assert "24 points, 8 hyperparameter samples" in shown
     assert "rate" in shown

@@ -28,12 +28,11 @@ from sparing.kernels.compilation import NOTICE
 from sparing.running.progress.progress import (
     Progress,
     clock,
-    estimate,
     number,
     standing_parameters,
 )
 from sparing.summary.history import standing
-from sparing.summary.numbers import counted
+from sparing.summary.numbers import counted, estimate
 
 if TYPE_CHECKING:
     from sparing.problem.problem import Problem

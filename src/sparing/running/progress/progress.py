@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sparing.summary.history import standing
-from sparing.summary.numbers import counted, rounded
+from sparing.summary.numbers import counted, estimate, rounded
 from sparing.variational.normal_mixture import even_sample
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.state import IterationInfo
@@ -122,12 +122,9 @@ def standing_parameters(posterior: Posterior) -> Iterator[tuple[str, str]]:
 
 def number(value: float) -> str:
     """Three decimals, or fewer digits for a huge number."""
-    return f"{value:.3f}" if math.isfinite(value) and abs(value) < 1e6 else f"{value:.4g}"
-
-
-def estimate(value: float, sd: float) -> str:
-    """A value and its error."""
-    return f"{number(value)} ± {number(sd)}"
+    if math.isnan(value):
+        return "not known yet"
+    return f"{value:.3f}" if abs(value) < 1e6 else f"{value:.4g}"
 
 
 def clock(seconds: float) -> str:
