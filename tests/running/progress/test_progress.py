@@ -152,6 +152,8 @@ def test_time_left_is_the_rest_of_the_budget_at_the_pace_of_this_process(monkeyp
     assert progress_so_far.seconds_left == pytest.approx(65 * 60.0)
     assert progress_so_far.clock_text() == "0:05:00, at most 1:05:00 left"
     assert progress_so_far.target_seconds == 250.0
+    progress_so_far.last = FakeIteration(stable=True)
+    assert progress_so_far.clock_text() == "0:05:00"  # it ends now
 
 
 def test_silence_on_request(capsys):

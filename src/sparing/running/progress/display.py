@@ -223,6 +223,7 @@ class LiveDisplay(Display):
 
     def _figures(self, info: IterationInfo) -> Table:
         samples = counted(info.n_hyperparameter_samples, "hyperparameter sample")
+        left = self._progress.time_left_text().removesuffix(" left") or "not known yet"
         rows = (
             ("iteration", f"{info.iteration}, {standing(info)}"),
             ("log evidence", estimate(info.log_evidence, info.log_evidence_sd)),
@@ -232,7 +233,7 @@ class LiveDisplay(Display):
             ("surrogate", f"{info.n_training} points, {samples}"),
             ("time in the library", self._progress.library_text()),
             ("time in the target", f"{self._progress.target_seconds:.1f} s"),
-            ("time left", self._progress.time_left_text() or "not known yet"),
+            *(() if info.stable else (("time left", left),)),
             *self._progress.parameter_rows(),
         )
         table = Table.grid(padding=(0, 2))

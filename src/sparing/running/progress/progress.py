@@ -95,8 +95,8 @@ class Progress:
 
     def time_left_text(self) -> str:
         """The longest the run may still take, once it can be told."""
-        left = self.seconds_left
-        return f"at most {clock(left)} left" if math.isfinite(left) else ""
+        left, ends = self.seconds_left, self.last is not None and self.last.stable
+        return f"at most {clock(left)} left" if math.isfinite(left) and not ends else ""
 
     def clock_text(self) -> str:
         """Time so far, and time left."""
