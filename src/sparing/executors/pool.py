@@ -144,7 +144,12 @@ class EvaluationPool:
         until = math.inf if timeout is None else time.monotonic() + timeout
         while self.n_in_flight and not self._finished:
             if self._backend is None:
-                self._evaluate_here()
+                tasks = self._next_call()
+                points = [task.proposal.x for task in tasks]
+                if len(tasks) == 1:
+                    self._take(tasks, [evaluate(self._problem, points[0])])
+                else:
+                    self._take(tasks, evaluate_together(self._problem, points))
                 continue
             self._hand_over()
             if self._running:
@@ -194,19 +199,18 @@ class EvaluationPool:
 
     # ------------------------------------------------------------------ in this process
 
-    def _evaluate_here(self) -> None:
-        """The next point, or all that wait by one call; where that raises, they go one by one."""
-        tasks = [self._waiting[0]]
-        if self.calls_together and not tasks[0].keeps_to_itself:
-            tasks = [task for task in self._waiting if not task.keeps_to_itself]
-        points = [task.proposal.x for task in tasks]
-        if len(tasks) == 1:
-            outcomes = [evaluate(self._problem, points[0])]
-        elif (outcomes := evaluate_together(self._problem, points)) is None:
-            for task in tasks:
+    def _next_call(self) -> list[_Task]:
+        """The next point, or all that wait and may be evaluated by one call."""
+        if self.calls_together and not self._waiting[0].keeps_to_itself:
+            return [task for task in self._waiting if not task.keeps_to_itself]
+        return [self._waiting[0]]
+
+    def _take(self, tasks: list[_Task], outcomes: list[Outcome] | None) -> None:
+        """Settle what was evaluated by one call; where that raised, they go one by one."""
+        for task, outcome in zip(tasks, outcomes or [None] * len(tasks), strict=True):
+            if outcome is None:
                 task.keeps_to_itself = True
-            return
-        for task, outcome in zip(tasks, outcomes, strict=True):
+                continue
             self._waiting.remove(task)
             task.n_tries += 1
             self._settle(task, outcome)

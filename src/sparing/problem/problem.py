@@ -297,7 +297,13 @@ class Problem:
         if log_prior == -np.inf:
             return -np.inf, 0.0, own
         try:
-            value, noise_sd = estimated_log_value((returned or self._returned)(point))
+            if returned is not None:
+                answer = returned(point)
+            elif self.vectorised:
+                (answer,) = self.returned_at(point[None])
+            else:
+                answer = self.log_density(self.full(point), *self.args, **self.kwargs)
+            value, noise_sd = estimated_log_value(answer)
             return value + log_prior, noise_sd, own
         except InvalidValueError as error:
             place = self.parameters.text(point)
@@ -312,11 +318,6 @@ class Problem:
         """
         returned = self.log_density(self.full(points), *self.args, **self.kwargs)
         return point_by_point(returned, self.full(points))  # whatever became of the other x
-
-    def _returned(self, point: Array) -> Any:
-        if self.vectorised:
-            return self.returned_at(point[None])[0]
-        return self.log_density(self.full(point), *self.args, **self.kwargs)
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.
