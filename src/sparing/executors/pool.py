@@ -75,8 +75,8 @@ class EvaluationPool:
 
     >>> from sparing.executors import EvaluationPool
     >>> pool = EvaluationPool(problem, workers=2, time_limit=60.0)
-    >>> pool.capacity
-    2
+    >>> pool.capacity, pool.calls_together
+    (2, False)
     >>> pool.submit(sparing.Proposal(0, np.array([1.2, -0.3])))
     >>> pool.n_in_flight
     1

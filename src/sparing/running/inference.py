@@ -154,7 +154,11 @@ class Inference:
 
     @property
     def n_chosen(self) -> int:
-        """How many of the next points are chosen already, whatever the values before them."""
+        """How many of the next points are chosen already, whatever the values before them.
+
+        >>> sparing.Inference(problem, seed=1).n_chosen  # the initial design
+        10
+        """
         return self._engine.n_chosen
 
     @property
