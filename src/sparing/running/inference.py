@@ -41,6 +41,7 @@ from sparing.problem.user_values import (
 from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
 from sparing.running.arguments import check_arguments
+from sparing.running.right_gradient import require_right_gradient
 from sparing.running.same_target import require_same_target
 from sparing.running.stored_run import open_store, settings_to_go_on_with, snapshot_state
 from sparing.store import MemoryStore, Store
@@ -346,6 +347,22 @@ class Inference:
         """
         call = functools.partial(evaluate, self.problem)
         require_same_target(self.evaluations, self.history[-1:], call)
+
+    def check_gradient(self) -> None:
+        """Compare the first gradient told with values of the problem's log density next to it.
+
+        `WrongGradientError` when they do not fit. ``infer`` does so by itself.
+
+        >>> steep = sparing.Problem(lambda x: (-float(x @ x), -2.0 * x), [-2], [2], gradient=True)
+        >>> run = sparing.Inference(steep, seed=1)
+        >>> evaluation = run.tell([0.5], -0.25, gradient=[-1.0])
+        >>> run.check_gradient()
+        """
+        call = functools.partial(evaluate, self.problem)
+        for entry in self.evaluations:
+            if entry.gradient is not None:
+                require_right_gradient(self.problem, entry.x, entry.outcome, call)
+                return
 
     @_one_at_a_time
     def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:
