@@ -26,8 +26,27 @@ from sparing.problem.warning_text import WarningText, WarningTopic
 NO_GRADIENT = "no gradient: "
 
 
+class LogDensityWithGradient(ABC):
+    """A log density that knows its gradient, as those of automatic differentiation do.
+
+    A problem uses it unless it is given ``gradient=False``.
+    """
+
+    @abstractmethod
+    def __call__(self, x: Array) -> float:
+        """The log density at one point x (N,)."""
+
+    @abstractmethod
+    def value_and_gradient(self, x: Array) -> tuple[float, Array | None]:
+        """The log density and its gradient (N,) there, None where it cannot be had."""
+
+
 class GradientSource(ABC):
     """Where the gradient of a log density comes from."""
+
+    def call(self, log_density: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called where the gradient is wanted as well."""
+        return log_density
 
     @abstractmethod
     def value_in(self, returned: Any) -> Any:
@@ -61,6 +80,19 @@ class ReturnedGradient(GradientSource):
 
 
 @dataclass(frozen=True)
+class OwnGradient(ReturnedGradient):
+    """That of a `LogDensityWithGradient`, computed only where it is wanted."""
+
+    def call(self, log_density: Callable[..., Any]) -> Callable[..., Any]:
+        """Its method that has both."""
+        assert isinstance(log_density, LogDensityWithGradient)
+        return log_density.value_and_gradient
+
+    def __str__(self) -> str:
+        return "by differentiation"
+
+
+@dataclass(frozen=True)
 class GradientFunction(GradientSource):
     """A function of its own, called after log_density with the same arguments."""
 
@@ -84,8 +116,11 @@ class GradientFunction(GradientSource):
         return function_name(self.function)
 
 
-def read_source(gradient: object, faults: list[str]) -> GradientSource | None:
-    """The argument ``gradient`` of a problem: True, a function, or nothing."""
+def read_source(gradient: object, log_density: object, faults: list[str]) -> GradientSource | None:
+    """The argument ``gradient`` of a problem: True, a function, False, or what there is."""
+    wanted = gradient is None or gradient is True
+    if wanted and isinstance(log_density, LogDensityWithGradient):
+        return OwnGradient()
     if gradient is None or gradient is False or isinstance(gradient, GradientSource):
         return gradient or None
     if gradient is True:

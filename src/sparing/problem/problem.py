@@ -76,7 +76,9 @@ class Problem:
     gradient:     True: log_density returns (value, gradient), with noise (value, gradient,
                   noise_sd); or a function of what log_density takes, called after it. Of what
                   log_density returns with respect to all parameters, (N,), in their own
-                  coordinates: the prior's part and those of bounds are added here
+                  coordinates: the prior's part and those of bounds are added here. Functions of
+                  JAX and PyTorch (`sparing.integrations`) have theirs by themselves; False:
+                  without
     args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs); args is a
                   tuple, or the one argument there is, as in scipy.optimize
 
@@ -149,7 +151,7 @@ class Problem:
             faults.append(f"log_density must be callable, not {short_text(log_density)}")
         if kwargs is not None and not isinstance(kwargs, Mapping):
             faults.append(f"kwargs must map names to values, not {short_text(kwargs)}")
-        source = read_source(gradient, faults)
+        source = read_source(gradient, log_density, faults)
         bounds = {
             "plausible_lower": plausible_lower,
             "plausible_upper": plausible_upper,
@@ -243,7 +245,7 @@ class Problem:
             fixed=fixed,
             support=self.support,
             derived=self.derived and self.derived.function,
-            gradient=self.gradient,
+            gradient=self.gradient or False,
             args=self.args,
             kwargs=self.kwargs,
         )
@@ -295,7 +297,7 @@ class Problem:
         >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
         (-2.5, 0.0, -2.0)
         """
-        return self._called(self._point(x))[0]
+        return self._called(self._point(x), self.log_density)[0]
 
     def log_joint_and_gradient(self, x: ArrayLike) -> tuple[float, Array | None]:
         """Log joint at one point, and its gradient (D,), the prior's part included.
@@ -321,24 +323,28 @@ class Problem:
         ((-0.5, 0.0, nan), None, '')
         """
         point = self._point(x)
-        parts, returned = self._called(point)
-        if self.gradient is None or not math.isfinite(parts[0]):
+        source = self.gradient
+        called = self.log_density if source is None else source.call(self.log_density)
+        parts, returned = self._called(point, called)
+        if source is None or not math.isfinite(parts[0]):
             return parts, None, ""
         try:
-            given = self.gradient.gradient_in(returned, self.full(point), self.args, self.kwargs)
+            given = source.gradient_in(returned, self.full(point), self.args, self.kwargs)
             own = read_gradient(given, self.all_names)[self.parameters.is_free]
             return parts, require_finite(own, self.names) + self._prior_gradient(point), ""
         except InvalidValueError as error:
             return parts, None, f"{NO_GRADIENT}{error}"
 
-    def _called(self, point: Array) -> tuple[tuple[float, float, float], Any]:
+    def _called(
+        self, point: Array, log_density: Callable[..., Any]
+    ) -> tuple[tuple[float, float, float], Any]:
         """The parts of the log joint, and what log_density returned, None where not called."""
         log_prior = self._log_prior(point)
         own = math.nan if self.prior is None else log_prior
         if log_prior == -np.inf:
             return (-np.inf, 0.0, own), None
         try:
-            returned = self.log_density(self.full(point), *self.args, **self.kwargs)
+            returned = log_density(self.full(point), *self.args, **self.kwargs)
             given = returned if self.gradient is None else self.gradient.value_in(returned)
             value, noise_sd = estimated_log_value(given)
         except InvalidValueError as error:
