@@ -19,6 +19,8 @@ import numpy as np
 from sparing.errors import InvalidValueError
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation
+from sparing.problem.parameters import Parameters
+from sparing.problem.priors import Prior
 from sparing.problem.user_values import function_name, numeric_array, short_text
 from sparing.problem.warning_text import WarningText, WarningTopic
 
@@ -57,6 +59,32 @@ class GradientSource(ABC):
         self, returned: Any, x: Array, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
         """The gradient as it is given, at the full point x (N,) at which that was returned."""
+
+    def completed(
+        self,
+        returned: Any,
+        x: Array,
+        parameters: Parameters,
+        prior: Prior | None,
+        steps: Array,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> tuple[Array | None, str]:
+        """The gradient of the log joint at x (D,), the prior's part included, or why there is none.
+
+        ``steps`` (D,) are those of differences of a prior without one in closed form.
+        """
+        names = parameters.free_names
+        try:
+            given = self.gradient_in(returned, parameters.full(x), args, kwargs)
+            own = read_gradient(given, parameters.names)[parameters.is_free]
+            require_finite(own, names)
+            if prior is None:
+                return own, ""
+            of_prior = prior.gradient(x.copy(), steps)
+            return own + require_finite(of_prior, names, "that of the log prior"), ""
+        except InvalidValueError as error:
+            return None, f"{NO_GRADIENT}{error}"
 
 
 @dataclass(frozen=True)

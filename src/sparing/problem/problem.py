@@ -24,13 +24,7 @@ from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
 from sparing.problem.declared_support import DeclaredSupport, read_support
 from sparing.problem.derived import Derived, read_derived
-from sparing.problem.gradients import (
-    NO_GRADIENT,
-    GradientSource,
-    read_gradient,
-    read_source,
-    require_finite,
-)
+from sparing.problem.gradients import GradientSource, read_source
 from sparing.problem.parameters import Parameters
 from sparing.problem.prior_gradients import difference_steps
 from sparing.problem.priors import Prior
@@ -328,12 +322,12 @@ class Problem:
         parts, returned = self._called(point, called)
         if source is None or not math.isfinite(parts[0]):
             return parts, None, ""
-        try:
-            given = source.gradient_in(returned, self.full(point), self.args, self.kwargs)
-            own = read_gradient(given, self.all_names)[self.parameters.is_free]
-            return parts, require_finite(own, self.names) + self._prior_gradient(point), ""
-        except InvalidValueError as error:
-            return parts, None, f"{NO_GRADIENT}{error}"
+        width = self.plausible_upper - self.plausible_lower
+        steps = difference_steps(point, width, self.lower, self.upper)
+        gradient, missing = source.completed(
+            returned, point, self.parameters, self.prior, steps, self.args, self.kwargs
+        )
+        return parts, gradient, missing
 
     def _called(
         self, point: Array, log_density: Callable[..., Any]
@@ -351,14 +345,6 @@ class Problem:
             place = self.parameters.text(point)
             raise InvalidValueError(f"log_density {error}, at {place}") from None
         return (value + log_prior, noise_sd, own), returned
-
-    def _prior_gradient(self, point: Array) -> Array | float:
-        if self.prior is None:
-            return 0.0
-        width = self.plausible_upper - self.plausible_lower
-        steps = difference_steps(point, width, self.lower, self.upper)
-        gradient = self.prior.gradient(point.copy(), steps)
-        return require_finite(gradient, self.names, "that of the log prior")
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.
