@@ -291,7 +291,7 @@ class Problem:
         >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
         (-2.5, 0.0, -2.0)
         """
-        return self._called(self._point(x), self.log_density)[0]
+        return self.log_joint_in_parts_and_gradient(x, wanted=False)[0]
 
     def log_joint_and_gradient(self, x: ArrayLike) -> tuple[float, Array | None]:
         """Log joint at one point, and its gradient (D,), the prior's part included.
@@ -309,18 +309,29 @@ class Problem:
         return value, gradient
 
     def log_joint_in_parts_and_gradient(
-        self, x: ArrayLike
+        self, x: ArrayLike, *, wanted: bool = True
     ) -> tuple[tuple[float, float, float], Array | None, str]:
         """As `log_joint_in_parts`, the gradient (D,), and why there is none where one was due.
+
+        Where it is not ``wanted``, no time is spent on it.
 
         >>> problem.log_joint_in_parts_and_gradient([1.2, -0.3])
         ((-0.5, 0.0, nan), None, '')
         """
-        point = self._point(x)
-        source = self.gradient
-        called = self.log_density if source is None else source.call(self.log_density)
-        parts, returned = self._called(point, called)
-        if source is None or not math.isfinite(parts[0]):
+        point, source = self._point(x), self.gradient
+        log_prior = self._log_prior(point)
+        own = math.nan if self.prior is None else log_prior
+        if log_prior == -np.inf:
+            return (-np.inf, 0.0, own), None, ""
+        call = source.call(self.log_density) if source and wanted else self.log_density
+        try:
+            returned = call(self.full(point), *self.args, **self.kwargs)
+            value, noise_sd = estimated_log_value(source.value_in(returned) if source else returned)
+        except InvalidValueError as error:
+            place = self.parameters.text(point)
+            raise InvalidValueError(f"log_density {error}, at {place}") from None
+        parts = value + log_prior, noise_sd, own
+        if source is None or not wanted or not math.isfinite(parts[0]):
             return parts, None, ""
         width = self.plausible_upper - self.plausible_lower
         steps = difference_steps(point, width, self.lower, self.upper)
@@ -328,23 +339,6 @@ class Problem:
             returned, point, self.parameters, self.prior, steps, self.args, self.kwargs
         )
         return parts, gradient, missing
-
-    def _called(
-        self, point: Array, log_density: Callable[..., Any]
-    ) -> tuple[tuple[float, float, float], Any]:
-        """The parts of the log joint, and what log_density returned, None where not called."""
-        log_prior = self._log_prior(point)
-        own = math.nan if self.prior is None else log_prior
-        if log_prior == -np.inf:
-            return (-np.inf, 0.0, own), None
-        try:
-            returned = log_density(self.full(point), *self.args, **self.kwargs)
-            given = returned if self.gradient is None else self.gradient.value_in(returned)
-            value, noise_sd = estimated_log_value(given)
-        except InvalidValueError as error:
-            place = self.parameters.text(point)
-            raise InvalidValueError(f"log_density {error}, at {place}") from None
-        return (value + log_prior, noise_sd, own), returned
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.

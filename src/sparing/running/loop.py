@@ -139,7 +139,7 @@ class RunLoop:
         extra = Proposal(0, x)
         self._pool.submit(extra)
         while self.interruption.signal is None:
-            outcomes = self._wait()
+            outcomes = self.interruption.break_into(self._pool.wait)
             self._arrived += [pair for pair in outcomes if pair[0] is not extra]
             for proposal, outcome in outcomes:
                 if proposal is extra:
@@ -155,21 +155,17 @@ class RunLoop:
         for run, pending in [(run, run.harvest(self._checked)) for run in runs]:
             self._submit(run, pending)
         while not all(run.finished for run in runs) and self.interruption.signal is None:
-            if not self._arrived:
-                self._ask(runs)
-                self._arrived = self._wait()
-            arrived, self._arrived = self._arrived, []
-            self._tell(arrived)
-
-    def _wait(self) -> list[tuple[Proposal, Outcome]]:
-        """What has been evaluated; nothing after an interruption."""
-        try:
-            return self.interruption.break_into(self._pool.wait)
-        except FailedEvaluationError as failure:  # the record comes before the end
-            run = self._owners.get(failure.proposal)
-            if run is not None and not run.finished:
-                run.inference.tell_outcome(failure.proposal, failure.outcome)
-            raise
+            try:
+                if not self._arrived:
+                    self._ask(runs)
+                    self._arrived = self.interruption.break_into(self._pool.wait)
+                arrived, self._arrived = self._arrived, []
+                self._tell(arrived)
+            except FailedEvaluationError as failure:  # the record comes before the end
+                run = self._owners.get(failure.proposal)
+                if run is not None and not run.finished:
+                    run.inference.tell_outcome(failure.proposal, failure.outcome)
+                raise
 
     def _checked(self, run: DrivenRun, proposal: Proposal, outcome: Outcome) -> Outcome:
         """The outcome as it is recorded: the first gradient of all is checked before that.
