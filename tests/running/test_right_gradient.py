@@ -11,7 +11,7 @@ from tests.light import LIGHT
 
 import sparing
 from sparing.errors import SettingsError, SparingWarning, WrongGradientError
-from sparing.executors import evaluate
+from sparing.executors import evaluate, evaluate_remotely
 from sparing.running.right_gradient import require_right_gradient
 
 WIDE = np.array([1.0, 100.0, 1e-4])  # units of three parameters
@@ -300,6 +300,21 @@ def test_its_value_is_kept_and_the_run_goes_on_with_a_right_one(tmp_path):
     again = Target(-1.0)
     infer(again, tmp_path / "run", max_evaluations=14, check_target=False)
     assert len(again.points) == 2  # what is stored was checked
+
+
+def test_what_a_worker_left_for_an_earlier_process_is_checked(tmp_path):
+    for target, store in ((Target(-1.0), tmp_path / "wrong"), (Target(), tmp_path / "right")):
+        problem = sparing.Problem(target, [-2.0, -2.0], [2.0, 2.0], gradient=True)
+        with sparing.Inference(problem, seed=1, settings=LIGHT, store=store) as begun:
+            (proposal,) = begun.ask()
+            evaluate_remotely(problem, proposal.x, 0, begun.store.spool.directory)
+    with pytest.raises(WrongGradientError):
+        infer(Target(-1.0), tmp_path / "wrong")
+    assert sparing.Inference(problem, store=tmp_path / "wrong").evaluations[0].gradient is None
+    target = Target()
+    result = infer(target, tmp_path / "right")
+    assert all(entry.gradient is not None for entry in result.evaluations)
+    assert len(target.points) == 11 + 1
 
 
 def test_with_workers_the_others_wait_for_it():

@@ -77,9 +77,12 @@ def require_right_gradient(
         other_step, moved = _moved(problem, x, outcome, length, evaluate)
         if moved is None:
             return False
-        if moved.usable:
-            others.append(_compared(outcome, moved, other_step))
-        if moved.usable and others[-1].agrees:
+        if not moved.usable:
+            continue
+        other = _compared(outcome, moved, other_step)
+        others.append(other)
+        # A long step across a hill may come to nothing, which any gradient agrees with.
+        if other.agrees and (length < 1.0 or abs(other.claimed) > 0.5 * other.gross):
             return True
     if others and outcome.noise_sd == 0.0 and _only_rough(first, others):
         return True
@@ -135,7 +138,7 @@ def _step(problem: Problem, x: Array, outcome: Outcome, length: float) -> Array:
             size = np.minimum(aim / dimension / np.abs(gradient), longest * width)
         if np.abs(gradient) @ size >= 0.5 * NOISE_SDS * outcome.noise_sd:
             break
-    size *= length * (0.5 + 0.5 * np.mod(GOLDEN * np.arange(1, dimension + 1), 1.0))
+    size *= length * (0.2 + 0.8 * np.mod(GOLDEN * np.arange(1, dimension + 1), 1.0))
     uphill = np.where(gradient < 0.0, -1.0, 1.0)
     room_up, room_down = problem.upper - x, x - problem.lower
     ahead, behind = np.where(uphill > 0.0, (room_up, room_down), (room_down, room_up))
