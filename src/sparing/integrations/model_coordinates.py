@@ -75,6 +75,7 @@ def problem_of_blocks(
     blocks: Sequence[Block],
     prior_draws: Sequence[NDArray[Any]],
     plausible: Mapping[str, tuple[float, float]] | None,
+    gradient: bool | None = None,
     **options: Any,
 ) -> Problem:
     """The problem in the blocks' coordinates; ``options`` as `Problem` has them.
@@ -100,6 +101,7 @@ def problem_of_blocks(
         lower=np.concatenate([block.bound(block.lower) for block in blocks]),
         upper=np.concatenate([block.bound(block.upper) for block in blocks]),
         names=names,
+        gradient=gradient,
         **options,
     )
 

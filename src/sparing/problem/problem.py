@@ -24,7 +24,9 @@ from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
 from sparing.problem.declared_support import DeclaredSupport, read_support
 from sparing.problem.derived import Derived, read_derived
+from sparing.problem.gradients import GradientSource, read_source
 from sparing.problem.parameters import Parameters
+from sparing.problem.prior_gradients import difference_steps
 from sparing.problem.priors import Prior
 from sparing.problem.reading import read_parameters
 from sparing.problem.user_values import (
@@ -66,10 +68,17 @@ class Problem:
                   called; it may take many points at once, (m, N) -> (m,), which is found out
     derived:      x -> {name: number}: what follows from the parameters, for summary, report,
                   tables and pictures; it changes nothing else
+    gradient:     True: log_density returns (value, gradient), with noise (value, gradient,
+                  noise_sd); or a function of what log_density takes, called after it. Of what
+                  log_density returns with respect to all parameters, (N,), in their own
+                  coordinates: the prior's part and those of bounds are added here. Functions of
+                  JAX and PyTorch (`sparing.integrations`) have theirs by themselves; False:
+                  without
     args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs); args is a
                   tuple, or the one argument there is, as in scipy.optimize
     vectorised:   log_density takes many points, (m, N), and returns (m,) values, or a tuple of
-                  values and their noise; m is 1 where there is one
+                  values and their noise, with gradients, (m, N), between them where gradient is
+                  True; m is 1 where there is one. A gradient that is a function takes one point
 
     Bounds, names and prior are about all parameters, and log_density always gets all of them.
     Everything else, from ``names`` to the posterior, is about those that are not fixed; a fixed
@@ -113,6 +122,7 @@ class Problem:
     parameters: Parameters
     support: DeclaredSupport | None
     derived: Derived | None
+    gradient: GradientSource | None
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     vectorised: bool
@@ -131,6 +141,7 @@ class Problem:
         support: Callable[[Array], Any] | DeclaredSupport | None = None,
         derived: Callable[[Array], Mapping[str, float]] | None = None,
         *,
+        gradient: bool | Callable[..., Any] | GradientSource | None = None,
         args: Any = (),
         kwargs: Mapping[str, Any] | None = None,
         vectorised: bool = False,
@@ -142,6 +153,7 @@ class Problem:
             faults.append(f"kwargs must map names to values, not {short_text(kwargs)}")
         if not isinstance(vectorised, bool):
             faults.append(f"vectorised must be True or False, not {short_text(vectorised)}")
+        source = read_source(gradient, log_density, faults)
         bounds = {
             "plausible_lower": plausible_lower,
             "plausible_upper": plausible_upper,
@@ -163,6 +175,7 @@ class Problem:
                 "parameters": parameters,
                 "support": declared,
                 "derived": quantities,
+                "gradient": source,
                 "args": args if isinstance(args, tuple) else (args,),
                 "kwargs": dict(kwargs or {}),
                 "vectorised": vectorised,
@@ -235,6 +248,7 @@ class Problem:
             fixed=fixed,
             support=self.support,
             derived=self.derived and self.derived.function,
+            gradient=self.gradient or False,
             args=self.args,
             kwargs=self.kwargs,
             vectorised=self.vectorised,
@@ -291,23 +305,59 @@ class Problem:
         >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
         (-2.5, 0.0, -2.0)
         """
-        point = self._point(x)
+        return self.log_joint_in_parts_and_gradient(x, returned, wanted=False)[0]
+
+    def log_joint_and_gradient(self, x: ArrayLike) -> tuple[float, Array | None]:
+        """Log joint at one point, and its gradient (D,), the prior's part included.
+
+        The gradient is None where the problem has none, or gave none that can be used.
+
+        >>> from scipy import stats
+        >>> steep = sparing.Problem(
+        ...     lambda x: (-float(x @ x), -2.0 * x), prior=[stats.expon()], gradient=True
+        ... )
+        >>> steep.log_joint_and_gradient([2.0])
+        (-6.0, array([-5.]))
+        """
+        (value, _, _), gradient, _ = self.log_joint_in_parts_and_gradient(x)
+        return value, gradient
+
+    def log_joint_in_parts_and_gradient(
+        self, x: ArrayLike, returned: Callable[[Array], Any] | None = None, *, wanted: bool = True
+    ) -> tuple[tuple[float, float, float], Array | None, str]:
+        """As `log_joint_in_parts`, the gradient (D,), and why there is none where one was due.
+
+        Where it is not ``wanted``, no time is spent on it.
+
+        >>> problem.log_joint_in_parts_and_gradient([1.2, -0.3])
+        ((-0.5, 0.0, nan), None, '')
+        """
+        point, source = self._point(x), self.gradient
         log_prior = self._log_prior(point)
         own = math.nan if self.prior is None else log_prior
         if log_prior == -np.inf:
-            return -np.inf, 0.0, own
+            return (-np.inf, 0.0, own), None, ""
+        call = source.call(self.log_density) if source and wanted else self.log_density
         try:
             if returned is not None:
                 answer = returned(point)
             elif self.vectorised:
                 (answer,) = self.returned_at(point[None])
             else:
-                answer = self.log_density(self.full(point), *self.args, **self.kwargs)
-            value, noise_sd = estimated_log_value(answer)
-            return value + log_prior, noise_sd, own
+                answer = call(self.full(point), *self.args, **self.kwargs)
+            value, noise_sd = estimated_log_value(source.value_in(answer) if source else answer)
         except InvalidValueError as error:
             place = self.parameters.text(point)
             raise InvalidValueError(f"log_density {error}, at {place}") from None
+        parts = value + log_prior, noise_sd, own
+        if source is None or not wanted or not math.isfinite(parts[0]):
+            return parts, None, ""
+        width = self.plausible_upper - self.plausible_lower
+        steps = difference_steps(point, width, self.lower, self.upper)
+        gradient, missing = source.completed(
+            answer, point, self.parameters, self.prior, steps, self.args, self.kwargs
+        )
+        return parts, gradient, missing
 
     def returned_at(self, points: Array) -> list[Any]:
         """What a vectorised log_density returns for points (m, D), in one call: an item for each.
@@ -400,6 +450,8 @@ class Problem:
             lines.append(f"  support: {self.support}")
         if self.derived is not None:
             lines.append(f"  derived: {', '.join(self.derived.names)}")
+        if self.gradient is not None:
+            lines.append(f"  gradient: {self.gradient}")
         return "\n".join(lines)
 
     def _point(self, x: ArrayLike) -> Array:
