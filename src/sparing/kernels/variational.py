@@ -120,7 +120,9 @@ _component_integrals = inlined(component_integrals)
 
 
 @kernel
-def score_candidates(phis, n_components, inputs, alpha, hyperparameters, bounds, penalties, scores):
+def score_candidates(
+    phis, n_components, inputs, alpha, slopes, hyperparameters, bounds, penalties, scores
+):
     """Write F of every row φ of phis into scores, with the entropy's lower bound for H."""
     shape = (n_components, inputs.shape[0])
     weights, means = np.empty(shape[0]), np.empty(shape)
@@ -131,7 +133,9 @@ def score_candidates(phis, n_components, inputs, alpha, hyperparameters, bounds,
         _unpack_parameters(phi, weights, means, scales, lengths)
         value = entropy_lower_bound(weights, means, scales, lengths)
         value -= _add_penalty_gradient(phi, weights, means, bounds, penalties, gradient)
-        integrals = _component_integrals(means, scales, lengths, inputs, alpha, hyperparameters)
+        integrals = _component_integrals(
+            means, scales, lengths, inputs, alpha, slopes, hyperparameters
+        )
         for k in range(n_components):
             value += weights[k] * np.mean(integrals[:, k])
         scores[row] = value if np.isfinite(value) else -np.inf
@@ -139,14 +143,14 @@ def score_candidates(phis, n_components, inputs, alpha, hyperparameters, bounds,
 
 @inline
 def _objective_and_gradient(
-    phi, weights, means, scales, lengths, inputs, alpha, hyperparameters, normals, first,
+    phi, weights, means, scales, lengths, inputs, alpha, slopes, hyperparameters, normals, first,
     n_samples, n_fresh, bounds, penalties, optimise_weights, parts, gradient,
 ):  # fmt: skip
     """F(φ) and its gradient; parts holds the scratch gradients of the two terms."""
     n_components, n_dimensions = means.shape
     _unpack_parameters(phi, weights, means, scales, lengths)
     value = expected_log_joint_and_gradient(
-        weights, means, scales, lengths, inputs, alpha, hyperparameters, parts[0]
+        weights, means, scales, lengths, inputs, alpha, slopes, hyperparameters, parts[0]
     )
     value += entropy_and_gradient(
         weights, means, scales, lengths, normals, first, n_samples, n_fresh, parts[1]
@@ -247,6 +251,7 @@ def maximise_objective(
     n_components,
     inputs,
     alpha,
+    slopes,
     hyperparameters,
     normals,
     first_normals,
@@ -283,8 +288,8 @@ def maximise_objective(
     status = STOPPED_AT_LIMIT
     for t in range(first_normals.size):
         value = _objective_and_gradient(
-            current, weights, means, scales, lengths, inputs, alpha, hyperparameters, normals,
-            first_normals[t], n_samples, n_fresh, bounds, penalties, optimise_weights,
+            current, weights, means, scales, lengths, inputs, alpha, slopes, hyperparameters,
+            normals, first_normals[t], n_samples, n_fresh, bounds, penalties, optimise_weights,
             (joint_parts, entropy_parts), gradient,
         )  # fmt: skip
         if not _all_finite(value, gradient):
@@ -330,5 +335,6 @@ def _warm_up_scores() -> None:
 
 def _tiny_arguments():
     square = np.zeros((1, 1))
-    expansion, penalties = (square, square, np.zeros((1, 6))), np.zeros(len(PENALTY_FIELDS))
+    expansion = (square, square, None, np.zeros((1, 6)))
+    penalties = np.zeros(len(PENALTY_FIELDS))
     return np.zeros(4), np.ones(1), expansion, np.zeros((4, 1)), penalties
