@@ -24,6 +24,7 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.linear_algebra import (
     CholeskyFactor,
     border_cholesky,
+    border_cholesky_rows,
     invert_from_cholesky,
     invert_lower,
     log_determinant_from_cholesky,
@@ -197,7 +198,7 @@ class GaussianProcess:
     def append(
         self, x: Array, y: float, noise_variance: float = 0.0, gradient: Array | None = None
     ) -> GaussianProcess:
-        """Condition on one more point by rank-one updates, O(N^2) a row and sample (Algorithm 1).
+        """Condition on one more point by an update of its rows, O(N^2) each (Algorithm 1).
 
         Where the enlarged matrix is singular the sample is factorised afresh, with jitter.
         """
@@ -209,17 +210,18 @@ class GaussianProcess:
         jitter = self.jitter.copy()
         for s in range(self.n_samples):
             sample = self.sample(s)
-            columns, variances = enlarged.tail(sample, self.training.n_points)
-            cholesky[s, :n, :n] = self.cholesky[s]
-            for r in range(n, n_rows):
-                lower = self.cholesky[s] if r == n else np.ascontiguousarray(cholesky[s, :r, :r])
-                own = float(variances[r - n]) + jitter[s]
-                border = border_cholesky(lower, columns[r - n, :r], own)
-                if border is None:
-                    factor = factorise_covariance(training, sample)
-                    cholesky[s], jitter[s] = np.tril(factor.lower), factor.jitter
-                    break
-                cholesky[s, r, :r], cholesky[s, r, r] = border
+            columns, corner = enlarged.last_rows(sample)
+            corner[np.diag_indices(n_rows - n)] += jitter[s]
+            if n_rows == n + 1:
+                border = border_cholesky(self.cholesky[s], columns[0], float(corner[0, 0]))
+            else:
+                border = border_cholesky_rows(self.cholesky[s], columns, corner)
+            if border is None:
+                factor = factorise_covariance(training, sample)
+                cholesky[s], jitter[s] = np.tril(factor.lower), factor.jitter
+            else:
+                cholesky[s, :n, :n] = self.cholesky[s]
+                cholesky[s, n:, :n], cholesky[s, n:, n:] = border
             alpha[s] = _solve_residual(enlarged, sample, cholesky[s])
         return GaussianProcess(training, self.parameters, cholesky, alpha, jitter)
 

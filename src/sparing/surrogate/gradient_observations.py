@@ -155,12 +155,13 @@ class ObservedGradients:
         rows[:, self._derivatives] = z[:, self.training.has_gradient, None] * differences
         return prior, rows
 
-    def tail(self, sample: Hyperparameters, first_point: int) -> tuple[Array, Array]:
-        """Covariances of the new points' rows with all, and their variances."""
-        first = int(self.first_row[first_point])
+    def last_rows(self, sample: Hyperparameters) -> tuple[Array, Array]:
+        """Covariances of the last point's rows with those before, and with each other."""
+        point = self.training.n_points - 1
+        first = int(self.first_row[point])
         lengths, variance = sample.length_scales, sample.output_scale**2
         z = scaled_transpose(self.training.inputs, lengths)
         rows = np.empty((self.n_rows - first, self.n_rows))
-        fill_gradient_rows(z, lengths, variance, self.first_row, first_point, rows)
+        fill_gradient_rows(z, lengths, variance, self.first_row, point, rows)
         noise = self.noise_variance(sample.noise_sd, sample.gradient_noise_sd)[first:]
-        return rows, np.diagonal(rows, first) + noise
+        return np.ascontiguousarray(rows[:, :first]), rows[:, first:] + np.diag(noise)

@@ -84,10 +84,10 @@ class Observations(Protocol):
         """Prior covariance of I_j and I_k (K, K), and that of I_k with the rows (K, N)."""
         ...
 
-    def tail(self, sample: Hyperparameters, first_point: int) -> tuple[Array, Array]:
-        """Covariances of the last point's rows with those before each, and their variances.
+    def last_rows(self, sample: Hyperparameters) -> tuple[Array, Array]:
+        """Covariances of the last point's k rows with those before, (k, N - k), and its own, (k, k).
 
-        (N_new, N), of which a row counts up to its own column, and (N_new,), noise included.
+        The latter with noise.
         """
         ...
 
@@ -152,11 +152,11 @@ class ObservedValues:
         """(K, K) and z of Eq. S13, (K, n)."""
         return expansion.convolutions(s, means, scales, lengths)
 
-    def tail(self, sample: Hyperparameters, first_point: int) -> tuple[Array, Array]:
-        """kappa between the one new point and the others, and its variance."""
-        inputs, noise = self.training.inputs, self.training.noise_variance[first_point:]
+    def last_rows(self, sample: Hyperparameters) -> tuple[Array, Array]:
+        """kappa between the last point and the others, and its variance."""
+        inputs, noise = self.training.inputs, self.training.noise_variance[-1:, None]
         own = sample.output_scale**2 + sample.noise_sd**2 + noise
-        return cross_covariance(sample, inputs[first_point:], inputs[:first_point]), own
+        return cross_covariance(sample, inputs[-1:], inputs[:-1]), own
 
 
 def observations(training: TrainingSet) -> Observations:
