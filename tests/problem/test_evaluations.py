@@ -22,7 +22,7 @@ def test_an_evaluation_shows_what_its_outcome_holds():
     outcome = outcome_of(Status.OUT_OF_SUPPORT)
     entry = Evaluation(3, 7, np.zeros(2), outcome, "a rule")
     shown = [name for name in vars(Evaluation) if isinstance(vars(Evaluation)[name], property)]
-    assert len(shown) == 13
+    assert len(shown) == 14
     assert all(getattr(entry, name) is getattr(outcome, name) for name in shown)
 
 

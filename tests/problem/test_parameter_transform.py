@@ -400,3 +400,75 @@ def test_means_on_the_circle_and_what_is_near_them():
     plain = make("bounded", "unbounded")
     np.testing.assert_array_equal(plain.unwrapped(x, mean), x)
     assert np.all(np.isinf(plain.periods))
+
+
+def periodic_transform(turn, bounded_map):
+    problem = Problem(flat, [1.0], [2.0], [0.0], [6.0], names=["phase"], periodic="phase")
+    transform = ParameterTransform.from_problem(problem, bounded_map)
+    return transform.turned(np.array([turn]), number=1)
+
+
+def user_value(x):
+    return -0.5 * np.sum((x - 0.7) ** 2, axis=1) + np.sin(x[:, 0] * x[:, -1])
+
+
+def user_gradient(x):
+    gradient = 0.7 - x
+    gradient[:, 0] += x[:, -1] * np.cos(x[:, 0] * x[:, -1])
+    gradient[:, -1] += x[:, 0] * np.cos(x[:, 0] * x[:, -1])
+    return gradient
+
+
+def check_working_gradient(transform, u):
+    def y(u):
+        return user_value(transform.to_user(u)) + transform.log_jacobian(u)
+
+    step = 1e-4
+    expected = np.column_stack(
+        [
+            (y(u - 2 * e) - 8 * y(u - e) + 8 * y(u + e) - y(u + 2 * e)) / (12 * step)
+            for e in step * np.eye(transform.dimension)
+        ]
+    )
+    found = transform.working_gradient(u, user_gradient(transform.to_user(u)))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "wide_logs"])
+def test_gradient_of_each_kind(kind, bounded_map):
+    u = np.array([[-0.6], [-0.3], [0.0], [0.4], [0.6]])
+    check_working_gradient(make(kind, bounded_map=bounded_map), u)
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("turn", [0.0, 2.5])
+def test_gradient_of_a_periodic_parameter(turn, bounded_map):
+    transform = periodic_transform(turn, bounded_map)
+    check_working_gradient(transform, np.array([[-0.6], [0.1], [0.9]]))
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+def test_gradient_in_whitened_coordinates(bounded_map):
+    transform = make_whitened("unbounded", "bounded", "lower_bounded", bounded_map=bounded_map)
+    x = [[-1.0, 0.5, 3.0], [0.2, 1.5, 4.0], [2.0, 2.9, 2.7], [4.0, 0.1, 6.0]]
+    u = transform.to_working(np.array(x))
+    check_working_gradient(transform, u)
+    gradient = user_gradient(transform.to_user(u))
+    together = transform.working_gradient(u, gradient)
+    for row in range(4):  # bit for bit as if it stood alone
+        alone = transform.working_gradient(u[[row]], gradient[[row]])
+        np.testing.assert_array_equal(alone[0], together[row])
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("size", [0.0, -1.0, 1e300])
+def test_gradient_is_finite_on_the_bounds(size, bounded_map):
+    kinds = [kind for kind, (low, high, *_) in KINDS.items() if np.isfinite([low, high]).any()]
+    edges = np.array([KINDS[kind][0 if np.isfinite(KINDS[kind][0]) else 1] for kind in kinds])
+    far = np.where(np.isfinite(edges), edges + 1e-300, edges)
+    for transform in (make(*kinds, bounded_map=bounded_map), make_whitened(*kinds)):
+        u = transform.to_working(np.array([edges, far]))
+        for points in (u, 1e3 * u):
+            found = transform.working_gradient(points, np.full_like(points, size))
+            assert np.all(np.isfinite(found))

@@ -13,7 +13,8 @@ from sparing.problem.evaluations import Evaluation, Outcome, Proposal, Status
 from sparing.problem.warning_text import WarningTopic
 from sparing.store import RunDirectory
 from sparing.store.checked_json import encode
-from sparing.store.journal import scan
+from sparing.store.journal import decode_line, encode_line, scan
+from sparing.store.json_members import MalformedError
 from sparing.testing.store import assert_same_events
 
 
@@ -52,6 +53,7 @@ UNREADABLE = {
     "no identifier": Proposal("first", X),
     "rule": Proposal(0, X, rule=3),
     "noise": Evaluation(0, None, X, replace(OK, noise_sd=1e200)),
+    "gradient": Evaluation(0, None, X, replace(OK, gradient=(0.1, np.nan))),
     "value": Evaluation(0, None, X, replace(OK, value=1e300)),
     "message": Evaluation(0, None, X, replace(OK, message=b"text")),
     "duration": Evaluation(0, None, X, replace(OK, duration="long")),
@@ -65,6 +67,13 @@ def test_nothing_enters_that_cannot_be_read_back(tmp_path, event):
             store.append(event)
         store.append(proposal())
     assert len(opened(tmp_path, read_only=True).events()) == 1
+
+
+def test_a_gradient_of_another_length_is_no_event():
+    line = encode_line(0, Evaluation(0, None, X, replace(OK, gradient=(0.25, 0.5))))
+    members = {k: v for k, v in json.loads(line).items() if k != "crc"} | {"gradient": [0.25]}
+    with pytest.raises(MalformedError, match="its gradient has 1 numbers for 2 parameters"):
+        decode_line(encode(members))
 
 
 def test_a_journal_that_was_poisoned_before_names_the_line(tmp_path):

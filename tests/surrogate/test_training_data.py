@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.hand_made import with_outcome
 
 from sparing.problem.evaluations import Evaluation, EvaluationLog, Outcome, Status
 from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
@@ -15,6 +16,7 @@ from sparing.surrogate.training_data import (
     joining_values,
     training_set,
     trimmed_indices,
+    working_gradients,
     working_values,
 )
 
@@ -37,6 +39,18 @@ def test_values_carry_the_log_jacobian():
     np.testing.assert_allclose(TRANSFORM.to_user(inputs), [entry.x for entry in log])
     raw = np.array([entry.value for entry in log])
     np.testing.assert_allclose(values - raw, TRANSFORM.log_jacobian(inputs))
+
+
+def test_gradients_are_in_working_coordinates():
+    log = log_of([-1.0, -2.0, -3.0])
+    assert working_gradients(log, TRANSFORM) is None
+    given = (0.5, -2.0)
+    entries = [log[0], with_outcome(log[1], gradient=given), log[2]]
+    found = working_gradients(entries, TRANSFORM)
+    assert np.isnan(found[[0, 2]]).all()
+    expected = TRANSFORM.working_gradient(TRANSFORM.to_working(log[1].x[None]), [given])
+    np.testing.assert_array_equal(found[[1]], expected)
+    assert working_gradients([], TRANSFORM) is None
 
 
 def test_trimming_drops_what_is_more_than_ten_d_below_the_maximum():

@@ -46,9 +46,12 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
     """
     started, clock = time.time(), time.perf_counter()
     value, noise_sd, log_prior, kind, trace = math.nan, 0.0, math.nan, None, ""
+    gradient: Array | None = None
     try:
-        value, noise_sd, log_prior = problem.log_joint_in_parts(x)
+        parts, gradient, no_gradient = problem.log_joint_in_parts_and_gradient(x)
+        value, noise_sd, log_prior = parts
         status, message = classify(value)
+        message = message or no_gradient
     except InvalidValueError as error:
         status, message, kind = Status.FAILED, _text(error), FailureKind.INVALID_VALUE
     except Exception as error:
@@ -70,6 +73,7 @@ def evaluate(problem: Problem, x: Array) -> Outcome:
         kind=kind,
         noise_sd=noise_sd if status is Status.OK else 0.0,
         log_prior=log_prior,
+        gradient=None if gradient is None or status is not Status.OK else tuple(gradient.tolist()),
     )
 
 

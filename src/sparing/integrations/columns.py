@@ -20,7 +20,8 @@ from sparing.vbmc.run_record import RunRecord
 Columns = dict[str, NDArray[Any]]
 
 # A traceback is pages of text: for those who look at one failure, in ``result.failed``.
-EXPORTED = tuple(field for field in OUTCOME_FIELDS if field.name != "traceback")
+# Gradients have a column for each parameter.
+EXPORTED = tuple(field for field in OUTCOME_FIELDS if field.name not in ("traceback", "gradient"))
 
 
 def column_names(names: Iterable[str], reserved: Iterable[str]) -> list[str]:
@@ -77,9 +78,19 @@ def derived_columns(run: RunRecord, draws: Array) -> Columns:
 
 
 def outcome_columns(run: RunRecord) -> Columns:
-    """The fields of every outcome but its traceback, and the rule that chose its point: (m,)."""
+    """The fields of every outcome but its traceback, and the rule that chose its point: (m,).
+
+    Where any has a gradient, a column ``d/d <name>`` of each parameter that is inferred; NaN where
+    there is none.
+    """
     columns = {field.name: _column(field, run) for field in EXPORTED}
-    return columns | {"rule": np.array([entry.rule for entry in run.evaluations], dtype=np.str_)}
+    columns["rule"] = np.array([entry.rule for entry in run.evaluations], dtype=np.str_)
+    gradients = [entry.gradient for entry in run.evaluations]
+    if any(gradient is not None for gradient in gradients):
+        missing = np.full(run.problem.dimension, np.nan)
+        rows = np.array([missing if given is None else given for given in gradients])
+        columns |= zip([f"d/d {name}" for name in run.problem.names], rows.T, strict=True)
+    return columns
 
 
 def _column(field: OutcomeField, run: RunRecord) -> NDArray[Any]:

@@ -29,7 +29,8 @@ def evaluations_dataframe(run: RunRecord) -> Any:
     The columns are the parameters, then the fields of `sparing.executors.Outcome` but the
     traceback: ``value`` (the log joint), ``status``, ``duration`` (seconds), ``message``,
     ``started`` and ``ended`` (Unix times), ``worker``, ``kind`` (of a failure), ``noise_sd`` and
-    ``log_prior``; and ``rule``, which chose the point.
+    ``log_prior``; and ``rule``, which chose the point. Where evaluations have gradients, their
+    entries are in ``d/d <name>`` for each parameter that is inferred.
 
     >>> table = evaluations_dataframe(result)
     >>> table.columns.tolist()[2:]

@@ -77,6 +77,16 @@ class BoundedMap(enum.Enum):
         squarable = np.clip(v, -LARGEST_SQUARABLE, LARGEST_SQUARABLE)
         return -0.5 * (squarable**2 + LOG_2_PI)
 
+    def log_density_slope(self, v: Array) -> Array:
+        """The derivative of log F'(v).
+
+        >>> sparing.BoundedMap.PROBIT.log_density_slope(np.array([1.5]))
+        array([-1.5])
+        """
+        if self is BoundedMap.LOGIT:
+            return -np.tanh(0.5 * v)
+        return -np.clip(v, -LARGEST_SQUARABLE, LARGEST_SQUARABLE)
+
 
 class Coordinate(Protocol):
     """The map g of one parameter."""
@@ -91,6 +101,10 @@ class Coordinate(Protocol):
 
     def log_derivative(self, v: Array) -> Array:
         """Log dx/dv: (m,)."""
+        ...
+
+    def log_derivative_slope(self, v: Array) -> Array:
+        """The derivative of log dx/dv with respect to v: (m,)."""
         ...
 
     def reach(self, centre: float, width: float) -> tuple[float, float]:
@@ -112,6 +126,10 @@ class Unbounded:
 
     def log_derivative(self, v: Array) -> Array:
         """Log 1."""
+        return np.zeros_like(v)
+
+    def log_derivative_slope(self, v: Array) -> Array:
+        """None."""
         return np.zeros_like(v)
 
     def reach(self, centre: float, width: float) -> tuple[float, float]:
@@ -139,6 +157,10 @@ class HalfBounded:
     def log_derivative(self, v: Array) -> Array:
         """dx/dv is the distance itself."""
         return self.sign * v
+
+    def log_derivative_slope(self, v: Array) -> Array:
+        """The sign."""
+        return np.full_like(v, self.sign)
 
     def reach(self, centre: float, width: float) -> tuple[float, float]:
         """A factor closer to the bound or further from it than the box."""
@@ -187,6 +209,10 @@ class Bounded:
         """dx/dv = width F'(v)."""
         return np.log(self.upper - self.lower) + self.bounded_map.log_density(v)
 
+    def log_derivative_slope(self, v: Array) -> Array:
+        """That of log F'(v)."""
+        return self.bounded_map.log_density_slope(v)
+
 
 @dataclass(frozen=True)
 class Periodic:
@@ -215,6 +241,10 @@ class Periodic:
     def log_derivative(self, v: Array) -> Array:
         """Turning changes no length."""
         return self.inner.log_derivative(v)
+
+    def log_derivative_slope(self, v: Array) -> Array:
+        """As with two bounds."""
+        return self.inner.log_derivative_slope(v)
 
     def reach(self, centre: float, width: float) -> tuple[float, float]:
         """As with two bounds."""

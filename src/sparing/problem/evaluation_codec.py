@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from sparing.errors import SparingError
 from sparing.numerics.json_numbers import decode_number, encode_number
@@ -26,7 +26,13 @@ from sparing.problem.user_values import (
 )
 
 # How an error calls what a field must hold.
-_WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+_WORDS = {
+    float: "a number",
+    int: "a whole number",
+    bool: "true or false",
+    str: "text",
+    tuple: "a list of numbers",
+}
 
 
 class InvalidRecordError(SparingError, ValueError):
@@ -44,7 +50,7 @@ class OutcomeField:
     """A field of `Outcome`; ``default`` is `dataclasses.MISSING` for one that every record has."""
 
     name: str
-    type: type  # float, int, bool, str or an enum
+    type: type  # float, int, bool, str, an enum, or tuple: of floats
     optional: bool  # may be None as well
     default: Any
 
@@ -62,8 +68,13 @@ class OutcomeField:
         """The value in JSON's types, an enum by its value."""
         if isinstance(value, enum.Enum):
             return value.value
+        if self.type is tuple and value is not None:
+            return [self._number(item) for item in value]
         if self.type is not float or value is None:
             return value
+        return self._number(value)
+
+    def _number(self, value: Any) -> Any:
         if not is_real(value):  # float() would take text and booleans
             raise TypeError(f"{self.name} is {short_text(value)}")
         return encode_number(float(value))
@@ -80,6 +91,8 @@ class OutcomeField:
         with suppress(ValueError):
             if self.type is float:
                 return decode_number(value, self.name)
+            if self.type is tuple and isinstance(value, list):
+                return tuple(decode_number(item, self.name) for item in value)
             if type(value) is self.type:
                 return value
         raise InvalidRecordError(f"{self.name} must be {_WORDS[self.type]}, not {value!r:.60}")
@@ -89,7 +102,7 @@ def _outcome_fields() -> tuple[OutcomeField, ...]:
     hints, made = get_type_hints(Outcome), []
     for field in dataclasses.fields(Outcome):
         kinds = get_args(hints[field.name]) or (hints[field.name],)
-        (kind,) = [kind for kind in kinds if kind is not type(None)]
+        (kind,) = [get_origin(kind) or kind for kind in kinds if kind is not type(None)]
         if kind not in _WORDS and not issubclass(kind, enum.Enum):
             raise TypeError(f"nothing is said here of how to write {kind} of {field.name!r}")
         made.append(OutcomeField(field.name, kind, type(None) in kinds, field.default))
@@ -141,6 +154,9 @@ def record_to_outcome(record: object) -> Outcome:
         raise InvalidRecordError(text)
     if noise_value(outcome.noise_sd) is None:
         raise InvalidRecordError(f"noise_sd must be {NOISE_WORDS}, not {outcome.noise_sd}")
+    given = outcome.gradient
+    if given is not None and not (outcome.usable and all(map(math.isfinite, given))):
+        raise InvalidRecordError("a gradient is finite numbers beside a value, or absent")
     return outcome
 
 

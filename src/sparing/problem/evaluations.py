@@ -64,6 +64,9 @@ class Outcome:
     kind       of a failure; None when there is a value
     noise_sd   standard deviation of the value's noise; 0 when it is exact
     log_prior  the part of the value that is the prior's; NaN where the problem has none
+    gradient   of the value, the prior's part included, with respect to the parameters that are
+               inferred, in the user's coordinates: D numbers; None where there is none, and where
+               one was due ``message`` says why
 
     A field with a default may be added here and nowhere else: journal, spool, result file and
     exports are written and read by these annotations (`evaluation_codec`).
@@ -88,6 +91,7 @@ class Outcome:
     kind: FailureKind | None = None
     noise_sd: float = 0.0
     log_prior: float = math.nan
+    gradient: tuple[float, ...] | None = None
 
     @property
     def usable(self) -> bool:
@@ -140,6 +144,8 @@ class Evaluation:
     (True, 0.0)
     >>> first.log_prior, first.log_likelihood  # apart where the problem has a prior
     (nan, nan)
+    >>> first.gradient is None  # (D,) where the problem has gradients
+    True
     >>> first.status, first.usable, first.failed, first.message, first.traceback
     (<Status.OK: 'ok'>, True, False, '', '')
     >>> first.started <= first.ended, first.duration < 1.0, first.worker != ""
@@ -154,6 +160,9 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", read_only(self.x))
+        n_given = self.x.size if self.outcome.gradient is None else len(self.outcome.gradient)
+        if n_given != self.x.size:
+            raise ValueError(f"its gradient has {n_given} numbers for {self.x.size} parameters")
 
     @property
     def value(self) -> float:
@@ -169,6 +178,11 @@ class Evaluation:
     def log_prior(self) -> float:
         """The prior's part of the value; NaN where the problem has no prior, or it is not known."""
         return self.outcome.log_prior
+
+    @property
+    def gradient(self) -> Array | None:
+        """Of the value in the user's coordinates, (D,); None where there is none."""
+        return None if self.outcome.gradient is None else np.array(self.outcome.gradient)
 
     @property
     def log_likelihood(self) -> float:

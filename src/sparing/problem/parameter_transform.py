@@ -163,6 +163,25 @@ class ParameterTransform:
                 total += g.log_derivative(v[:, i].copy())
         return total
 
+    def working_gradient(self, u: ArrayLike, gradient: ArrayLike) -> Array:
+        """The gradient of y(u) = y_user(x(u)) + log |det dx/du| at points u (m, D): (m, D).
+
+        ``gradient`` (m, D) is that of y_user with respect to x, at the same points. Finite where
+        it is, also next to a bound.
+        """
+        v, given = self._unbounded(u), self._batch(gradient)
+        by_v = np.empty_like(v)
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            for i, g in enumerate(self.coordinates):
+                at = v[:, i].copy()
+                # dy/dx dx/dv: in logarithms one of them may be beyond what a double holds
+                size = np.exp(np.log(np.abs(given[:, i])) + g.log_derivative(at))
+                by_v[:, i] = np.copysign(size, given[:, i]) + g.log_derivative_slope(at)
+            by_s = np.clip(by_v * self.width, -LARGEST, LARGEST)
+            if self.whitening is None:
+                return by_s
+            return np.clip(_rows_times(self.whitening.inverse.T, by_s), -LARGEST, LARGEST)
+
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Which points x (m, D) are finite and lie within the closed bounds: (m,).
 

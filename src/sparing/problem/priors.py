@@ -22,6 +22,11 @@ import numpy as np
 from sparing.errors import ProblemError
 from sparing.numerics.arrays import Array
 from sparing.problem.parameters import Parameters
+from sparing.problem.prior_gradients import (
+    differences,
+    multivariate_gradient,
+    univariate_derivative,
+)
 from sparing.problem.user_values import format_interval, function_name, log_value, short_text
 
 # Frozen multivariate distributions have no public classes; these are the ones with a density on
@@ -64,6 +69,13 @@ class Prior(ABC):
     def description(self) -> dict[str, Any]:
         """What the prior is, readable, in JSON types only."""
 
+    def gradient(self, x: Array, steps: Array) -> Array:
+        """Of log p at one point x (D,), for targets with gradients: (D,).
+
+        By differences with these steps (D,), unless a subclass knows it in closed form.
+        """
+        return differences(self.log_density, x, steps)
+
 
 @dataclass(frozen=True)
 class CallablePrior(Prior):
@@ -105,6 +117,11 @@ class IndependentPrior(Prior):
                 total += term
         return total
 
+    def gradient(self, x: Array, steps: Array) -> Array:
+        """In closed form for the usual families, by differences for the others."""
+        each = zip(self.distributions, x, steps, strict=True)
+        return np.array([univariate_derivative(d, float(value), h) for d, value, h in each])
+
     def support(self) -> tuple[Array, Array]:
         """The interval of each distribution."""
         intervals = np.array([d.support() for d in self.distributions], dtype=np.float64)
@@ -145,6 +162,11 @@ class MultivariatePrior(Prior):
         with np.errstate(all="ignore"):  # the square of a distance may overflow
             return log_value(self.distribution.logpdf(point))
 
+    def gradient(self, x: Array, steps: Array) -> Array:
+        """In closed form for normal and t distributions."""
+        known = multivariate_gradient(self.distribution, x)
+        return super().gradient(x, steps) if known is None else known
+
     def support(self) -> tuple[Array, Array]:
         """Infinite: every accepted family is positive everywhere."""
         return _everywhere(self.dimension)
@@ -173,6 +195,13 @@ class PriorAtFixed(Prior):
     def log_density(self, x: Array) -> float:
         """Log p at the full point of x (D,)."""
         return self.prior.log_density(self.parameters.full(x))
+
+    def gradient(self, x: Array, steps: Array) -> Array:
+        """That of the whole, with respect to the free parameters."""
+        is_free = self.parameters.is_free
+        full_steps = np.ones(len(is_free))
+        full_steps[is_free] = steps
+        return self.prior.gradient(self.parameters.full(x), full_steps)[is_free]
 
     def support(self) -> tuple[Array, Array]:
         """That of the free parameters."""

@@ -24,7 +24,15 @@ from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
 from sparing.problem.declared_support import DeclaredSupport, read_support
 from sparing.problem.derived import Derived, read_derived
+from sparing.problem.gradients import (
+    NO_GRADIENT,
+    GradientSource,
+    read_gradient,
+    read_source,
+    require_finite,
+)
 from sparing.problem.parameters import Parameters
+from sparing.problem.prior_gradients import difference_steps
 from sparing.problem.priors import Prior
 from sparing.problem.reading import read_parameters
 from sparing.problem.user_values import (
@@ -65,6 +73,10 @@ class Problem:
                   called; it may take many points at once, (m, N) -> (m,), which is found out
     derived:      x -> {name: number}: what follows from the parameters, for summary, report,
                   tables and pictures; it changes nothing else
+    gradient:     True: log_density returns (value, gradient), with noise (value, gradient,
+                  noise_sd); or a function of what log_density takes, called after it. Of what
+                  log_density returns with respect to all parameters, (N,), in their own
+                  coordinates: the prior's part and those of bounds are added here
     args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs); args is a
                   tuple, or the one argument there is, as in scipy.optimize
 
@@ -110,6 +122,7 @@ class Problem:
     parameters: Parameters
     support: DeclaredSupport | None
     derived: Derived | None
+    gradient: GradientSource | None
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
 
@@ -127,6 +140,7 @@ class Problem:
         support: Callable[[Array], Any] | DeclaredSupport | None = None,
         derived: Callable[[Array], Mapping[str, float]] | None = None,
         *,
+        gradient: bool | Callable[..., Any] | GradientSource | None = None,
         args: Any = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -135,6 +149,7 @@ class Problem:
             faults.append(f"log_density must be callable, not {short_text(log_density)}")
         if kwargs is not None and not isinstance(kwargs, Mapping):
             faults.append(f"kwargs must map names to values, not {short_text(kwargs)}")
+        source = read_source(gradient, faults)
         bounds = {
             "plausible_lower": plausible_lower,
             "plausible_upper": plausible_upper,
@@ -156,6 +171,7 @@ class Problem:
                 "parameters": parameters,
                 "support": declared,
                 "derived": quantities,
+                "gradient": source,
                 "args": args if isinstance(args, tuple) else (args,),
                 "kwargs": dict(kwargs or {}),
             }
@@ -227,6 +243,7 @@ class Problem:
             fixed=fixed,
             support=self.support,
             derived=self.derived and self.derived.function,
+            gradient=self.gradient,
             args=self.args,
             kwargs=self.kwargs,
         )
@@ -278,18 +295,64 @@ class Problem:
         >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
         (-2.5, 0.0, -2.0)
         """
+        return self._called(self._point(x))[0]
+
+    def log_joint_and_gradient(self, x: ArrayLike) -> tuple[float, Array | None]:
+        """Log joint at one point, and its gradient (D,), the prior's part included.
+
+        The gradient is None where the problem has none, or gave none that can be used.
+
+        >>> from scipy import stats
+        >>> steep = sparing.Problem(
+        ...     lambda x: (-float(x @ x), -2.0 * x), prior=[stats.expon()], gradient=True
+        ... )
+        >>> steep.log_joint_and_gradient([2.0])
+        (-6.0, array([-5.]))
+        """
+        (value, _, _), gradient, _ = self.log_joint_in_parts_and_gradient(x)
+        return value, gradient
+
+    def log_joint_in_parts_and_gradient(
+        self, x: ArrayLike
+    ) -> tuple[tuple[float, float, float], Array | None, str]:
+        """As `log_joint_in_parts`, the gradient (D,), and why there is none where one was due.
+
+        >>> problem.log_joint_in_parts_and_gradient([1.2, -0.3])
+        ((-0.5, 0.0, nan), None, '')
+        """
         point = self._point(x)
+        parts, returned = self._called(point)
+        if self.gradient is None or not math.isfinite(parts[0]):
+            return parts, None, ""
+        try:
+            given = self.gradient.gradient_in(returned, self.full(point), self.args, self.kwargs)
+            own = read_gradient(given, self.all_names)[self.parameters.is_free]
+            return parts, require_finite(own, self.names) + self._prior_gradient(point), ""
+        except InvalidValueError as error:
+            return parts, None, f"{NO_GRADIENT}{error}"
+
+    def _called(self, point: Array) -> tuple[tuple[float, float, float], Any]:
+        """The parts of the log joint, and what log_density returned, None where not called."""
         log_prior = self._log_prior(point)
         own = math.nan if self.prior is None else log_prior
         if log_prior == -np.inf:
-            return -np.inf, 0.0, own
+            return (-np.inf, 0.0, own), None
         try:
             returned = self.log_density(self.full(point), *self.args, **self.kwargs)
-            value, noise_sd = estimated_log_value(returned)
-            return value + log_prior, noise_sd, own
+            given = returned if self.gradient is None else self.gradient.value_in(returned)
+            value, noise_sd = estimated_log_value(given)
         except InvalidValueError as error:
             place = self.parameters.text(point)
             raise InvalidValueError(f"log_density {error}, at {place}") from None
+        return (value + log_prior, noise_sd, own), returned
+
+    def _prior_gradient(self, point: Array) -> Array | float:
+        if self.prior is None:
+            return 0.0
+        width = self.plausible_upper - self.plausible_lower
+        steps = difference_steps(point, width, self.lower, self.upper)
+        gradient = self.prior.gradient(point.copy(), steps)
+        return require_finite(gradient, self.names, "that of the log prior")
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.
@@ -372,6 +435,8 @@ class Problem:
             lines.append(f"  support: {self.support}")
         if self.derived is not None:
             lines.append(f"  derived: {', '.join(self.derived.names)}")
+        if self.gradient is not None:
+            lines.append(f"  gradient: {self.gradient}")
         return "\n".join(lines)
 
     def _point(self, x: ArrayLike) -> Array:

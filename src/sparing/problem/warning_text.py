@@ -15,6 +15,7 @@ class WarningTopic(enum.Enum):
     BOX = enum.auto()
     FAILURES = enum.auto()
     WEIGHTS = enum.auto()
+    GRADIENTS = enum.auto()
 
     INCOMPLETE_LINE = enum.auto()
     LOCK_TAKEN_OVER = enum.auto()

@@ -83,6 +83,10 @@ WARNING_MEANINGS = {
         "Posterior and evidence are those of the surrogate, by draws that adapt to it. A few draws "
         "dominate, so some of it is hardly covered. The true value tends to be higher."
     ),
+    WarningTopic.GRADIENTS: (
+        "Where a gradient is missing, not finite or of another shape, the surrogate learns from "
+        "the value alone. The answer does not suffer, but takes more evaluations."
+    ),
     WarningTopic.INCOMPLETE_LINE: (
         "A process was killed while it wrote to the run directory. At most that one line is lost; "
         "the evaluation it would have held is made again."

@@ -19,11 +19,17 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import SparingWarning, StoreError, TargetError
+from sparing.errors import InvalidValueError, SparingWarning, StoreError, TargetError
 from sparing.executors.target_call import classify, evaluate
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_codec import checked_outcome
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
+from sparing.problem.gradients import (
+    NO_GRADIENT,
+    gradient_warnings,
+    read_gradient,
+    require_finite,
+)
 from sparing.problem.problem import Points, Problem
 from sparing.problem.user_values import (
     NOISE_WORDS,
@@ -192,6 +198,7 @@ class Inference:
         value: float | None = None,
         *,
         noise_sd: float = 0.0,
+        gradient: ArrayLike | None = None,
         error: str | BaseException | None = None,
         duration: float = math.nan,
     ) -> Evaluation:
@@ -201,7 +208,9 @@ class Inference:
         evaluated on your own, recorded as it is, on a hard bound too. The value is the log joint
         (log likelihood plus log prior when the problem has a prior): what ``problem.log_joint(x)``
         returns. ``noise_sd`` is the standard deviation of its noise, for a value that is an
-        estimate. May refit the model, which takes a while.
+        estimate. ``gradient`` (D,) is that of the log joint, the prior's part included, as
+        ``problem.log_joint_and_gradient(x)`` has it; one that is not finite counts as not given.
+        May refit the model, which takes a while.
 
         >>> run = sparing.Inference(problem, seed=1)
         >>> first, second = run.ask(2)
@@ -222,14 +231,34 @@ class Inference:
                 raise ValueError(f"the log joint must be one real number, got {short_text(value)}")
             if noise is None:
                 raise ValueError(f"noise_sd must be {NOISE_WORDS}, got {short_text(noise_sd)}")
+            slopes, no_gradient = self._gradient(gradient)
             status, message = classify(given)
             values = {Status.OK: given, Status.OUT_OF_SUPPORT: -math.inf}
             number = values.get(status, math.nan)
             noise = noise if status is Status.OK else 0.0
             outcome = Outcome(
-                number, status, duration, message, noise_sd=noise, log_prior=self._log_prior(point)
+                number,
+                status,
+                duration,
+                message or no_gradient,
+                noise_sd=noise,
+                log_prior=self._log_prior(point),
+                gradient=slopes if status is Status.OK else None,
             )
         return self.tell_outcome(point, outcome)
+
+    def _gradient(self, gradient: ArrayLike | None) -> tuple[tuple[float, ...] | None, str]:
+        """A gradient that was told, and why there is none where one is due."""
+        if gradient is None:
+            return None, f"{NO_GRADIENT}it was not told" if self.problem.gradient else ""
+        try:
+            given = read_gradient(gradient, self.problem.names)
+        except InvalidValueError as error:
+            raise ValueError(f"the gradient cannot be used: {error}") from None
+        try:
+            return tuple(require_finite(given, self.problem.names).tolist()), ""
+        except InvalidValueError as error:
+            return None, f"{NO_GRADIENT}{error}"
 
     def _log_prior(self, point: Proposal | ArrayLike) -> float:
         """The prior's part of a value that was told; NaN where there is none to be had."""
@@ -368,6 +397,7 @@ class Inference:
             warnings=(
                 *self.store.warnings,
                 *warnings_for_the_user(final, engine.state, evaluations, reason),
+                *gradient_warnings(evaluations),
             ),
             settings=self.settings,
             seed=self.seed,

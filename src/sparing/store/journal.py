@@ -23,7 +23,6 @@ from sparing.errors import StoreCorruptError, StoreError
 from sparing.numerics.json_numbers import encode_number
 from sparing.problem.evaluation_codec import (
     OUTCOME_FIELDS,
-    InvalidRecordError,
     outcome_to_record,
     record_to_outcome,
 )
@@ -93,7 +92,7 @@ def _evaluation(members: Members) -> Evaluation:
         record["kind"] = record.pop(FAILURE)
     try:
         return Evaluation(index, identifier, x, record_to_outcome(record))
-    except InvalidRecordError as error:
+    except ValueError as error:  # also of a gradient that is not of this point
         raise MalformedError(str(error)) from None
 
 

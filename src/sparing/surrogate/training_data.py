@@ -74,6 +74,23 @@ def working_values(
     return inputs, values
 
 
+def working_gradients(
+    evaluations: Sequence[Evaluation], transform: ParameterTransform
+) -> Array | None:
+    """Gradients of the values in working coordinates, (n, D), at the inputs of `working_values`.
+
+    A row of NaN where an evaluation has none; None where none has one.
+    """
+    rows = [i for i, entry in enumerate(evaluations) if entry.gradient is not None]
+    if not rows:
+        return None
+    gradients = np.full((len(evaluations), transform.dimension), np.nan)
+    u = transform.to_working(np.array([evaluations[i].x for i in rows]))
+    given = np.array([evaluations[i].gradient for i in rows])
+    gradients[rows] = transform.working_gradient(u, given)
+    return gradients
+
+
 def known_noise_variance(evaluations: Sequence[Evaluation]) -> Array:
     """Variance of each value's noise as the target gave it: (n,)."""
     return np.array([entry.noise_sd for entry in evaluations]) ** 2

@@ -74,6 +74,7 @@ def odd_evaluations():
                 worker="host:12" if i else "",
                 kind=FailureKind.TIMED_OUT if status is sparing.Status.TIMED_OUT else None,
                 noise_sd=0.0 if i else 1 / 3,
+                gradient=None if i else (1 / 3, -0.0, 1e300),
             ),
             rule="" if i == 2 else "draw from the posterior",
         )

@@ -2,6 +2,7 @@
 
 evaluations.x (n, D)            evaluations.<field> (n,)     fields of `Outcome` that are numbers
 evaluations.index (n,)          evaluations.identifier (n,)  -1 for a point evaluated without one
+evaluations.gradient (n, D)     a row of NaN where there is none; absent where there is none at all
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from sparing.store.dataclass_json import enum_from_json
 from sparing.store.json_members import Members, require
 
 NOBODY = -1
+GRADIENTS = "evaluations.gradient"
+# Of the fields that are no numbers, those with a list of JSON.
+LISTED = tuple(f for f in OUTCOME_FIELDS if not f.is_number and f.name != "gradient")
 
 
 def write_evaluations(evaluations: Sequence[Evaluation], dimension: int) -> tuple[Arrays, Metadata]:
@@ -32,10 +36,12 @@ def write_evaluations(evaluations: Sequence[Evaluation], dimension: int) -> tupl
         "evaluations.x": np.reshape([entry.x for entry in evaluations], (-1, dimension)),
         "evaluations.identifier": np.array(identifiers, dtype=np.int64),
     }
+    if any(outcome.gradient is not None for outcome in outcomes):
+        missing = (np.nan,) * dimension
+        arrays[GRADIENTS] = np.array([outcome.gradient or missing for outcome in outcomes])
     lists = {
         field.name: [_cell(field, getattr(outcome, field.name)) for outcome in outcomes]
-        for field in OUTCOME_FIELDS
-        if not field.is_number
+        for field in LISTED
     }
     return arrays, {**lists, "rule": [entry.rule for entry in evaluations]}
 
@@ -49,9 +55,15 @@ def read_evaluations(
     require(indices == list(range(n)), "evaluations are not in order")
     lists = {
         field.name: [_from_cell(field, cell) for cell in members.values(field.name, n)]
-        for field in OUTCOME_FIELDS
-        if not field.is_number and (field.name in members or not field.has_default)
+        for field in LISTED
+        if field.name in members or not field.has_default
     }
+    if GRADIENTS in arrays:
+        rows = arrays.floats(GRADIENTS, n, dimension)
+        missing = np.isnan(rows[:, 0])
+        whole = np.isfinite(rows[~missing]).all() and np.isnan(rows[missing]).all()
+        require(bool(whole), "a gradient is not finite")
+        lists["gradient"] = [None if np.isnan(row[0]) else tuple(row.tolist()) for row in rows]
     outcomes = arrays.rows(Outcome, "evaluations", n, lists)
     rules = members.texts("rule", n) if "rule" in members else [""] * n
     identifiers = arrays.integers("evaluations.identifier", n)
