@@ -94,7 +94,7 @@ class Collapsed:
         posterior, offset = self._posterior(training)
         guesses = _guesses(posterior.training, posterior.prior, self.prior.hpd_fraction)
         starts, n_ascents = guesses, self.n_ascents
-        if previous is not None:
+        if previous is not None and previous.parameters.shape[1] == posterior.layout.size:
             earlier = previous.parameters[:, posterior.layout.theta]
             starts = [*guesses, *earlier, earlier.mean(axis=0)]
             n_ascents = 1  # the optimum has hardly moved

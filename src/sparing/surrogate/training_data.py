@@ -103,14 +103,19 @@ def training_set(
 ) -> TrainingSet:
     """The surrogate's training set: the given evaluations in working coordinates.
 
-    Usable evaluations enter with their values, points outside the support with a stand-in for
-    minus infinity where their neighbours confirm them.
+    Usable evaluations enter with their values and gradients, points outside the support with a
+    stand-in for minus infinity where their neighbours confirm them.
     """
     usable = [entry for entry in evaluations if entry.usable]
     inputs, values = working_values(usable, transform)
     known = known_noise_variance(usable)
+    gradients = working_gradients(usable, transform)
+    depth = np.max(values) - values
     values, noise_variance, limit = depths.applied(values, transform.dimension)
     noise_variance = known + noise_variance
+    if gradients is not None:
+        gradients[depth > limit] = np.nan  # of what was measured there, not of what is trained on
+        gradients = gradients if np.isfinite(gradients).all(axis=1).any() else None
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
     if outside:
         u = transform.to_working(np.array([entry.x for entry in outside]))
@@ -118,7 +123,9 @@ def training_set(
         inputs = np.vstack([inputs, u])
         values = np.concatenate([values, stand_ins])
         noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
-    return TrainingSet(inputs, values, noise_variance, limit, float(np.median(known)))
+        if gradients is not None:
+            gradients = np.vstack([gradients, np.full(u.shape, np.nan)])
+    return TrainingSet(inputs, values, noise_variance, limit, float(np.median(known)), gradients)
 
 
 # Outside the support the log density is minus infinity, which no smooth surrogate can follow. A
@@ -162,6 +169,18 @@ def joining_values(
     inputs, values = working_values(evaluations, transform)
     maximum = max(float(training.values.max()), float(values.max()))
     return inputs, compressed(values, maximum, training.depth_limit)
+
+
+def joining_gradient(
+    entry: Evaluation, transform: ParameterTransform, training: TrainingSet
+) -> Array | None:
+    """The gradient of a usable evaluation as it would join a training set with gradients: (D,)."""
+    gradients = working_gradients([entry], transform)
+    if gradients is None or training.gradients is None:
+        return None
+    _, values = working_values([entry], transform)
+    too_deep = float(training.values.max()) - float(values[0]) > training.depth_limit
+    return None if too_deep else gradients[0]
 
 
 def trimmed_indices(

@@ -37,7 +37,9 @@ def train_surrogate(
     previous = None
     if state.trained is not None and transform.number == state.trained.transform.number:
         previous = state.trained.surrogate
-        if not retraining_is_due(state, training.n_points, settings.sampling):
+        # The noise of gradients is a hyperparameter where there are any.
+        same_kind = (previous.training.gradients is None) == (training.gradients is None)
+        if same_kind and not retraining_is_due(state, training.n_points, settings.sampling):
             surrogate = settings.surrogate.condition(training, previous.parameters)
             return TrainedSurrogate(transform, surrogate, trained_on, False, support)
     n_samples = None
