@@ -17,6 +17,7 @@ from scipy.spatial import KDTree
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation, Status
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.parabola import Parabola, parabola_of
 from sparing.surrogate.training_set import TrainingSet
 
 
@@ -91,6 +92,17 @@ def working_gradients(
     return gradients
 
 
+def known_parabola(
+    evaluations: Sequence[Evaluation], transform: ParameterTransform
+) -> Parabola | None:
+    """The parabola that gradients describe in working coordinates; None where they do not."""
+    usable = [entry for entry in evaluations if entry.usable]
+    gradients = working_gradients(usable, transform)
+    if gradients is None:
+        return None
+    return parabola_of(*working_values(usable, transform), gradients)
+
+
 def known_noise_variance(evaluations: Sequence[Evaluation]) -> Array:
     """Variance of each value's noise as the target gave it: (n,)."""
     return np.array([entry.noise_sd for entry in evaluations]) ** 2
@@ -110,11 +122,19 @@ def training_set(
     inputs, values = working_values(usable, transform)
     known = known_noise_variance(usable)
     gradients = working_gradients(usable, transform)
-    depth = np.max(values) - values
+    measured = values
     values, noise_variance, limit = depths.applied(values, transform.dimension)
     noise_variance = known + noise_variance
     if gradients is not None:
-        gradients[depth > limit] = np.nan  # of what was measured there, not of what is trained on
+        deep = measured < np.max(measured) - limit
+        parabola = parabola_of(inputs, measured, gradients)
+        gradients[deep] = np.nan  # of what was measured there, not of what is trained on
+        if parabola is not None:
+            # Compressed values are no parabola's; where one explains what was measured they would
+            # only bend the surrogate.
+            kept = ~deep | (parabola.values(inputs) > np.max(measured) - limit)
+            parts = (inputs, values, noise_variance, gradients)
+            inputs, values, noise_variance, gradients = (part[kept] for part in parts)
         gradients = gradients if np.isfinite(gradients).all(axis=1).any() else None
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
     if outside:

@@ -17,6 +17,7 @@ from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
 
 TOLERANCE_ELCBO = 1.0  # an improvement below this... (Section 3.5)
+FEWEST_BEST = 3  # points that must be alike before the bulk may be said to be found
 N_ITERATIONS = 3  # ...in this many consecutive iterations ends the warm-up
 
 
@@ -39,7 +40,11 @@ class Climbing:
 
     def must_climb(self, surrogate: Surrogate) -> bool:
         """Whether even the best few points differ by more than points of one posterior do."""
-        best = np.sort(surrogate.training.values)[-2 * surrogate.dimension - 2 :]
+        training = surrogate.training
+        # As many as tell of a parabola along each axis. A gradient tells as much as D values do.
+        rows_per_point = 1.0 + training.dimension * float(training.has_gradient.mean())
+        n_best = max(math.ceil((2 * training.dimension + 2) / rows_per_point), FEWEST_BEST)
+        best = np.sort(training.values)[-n_best:]
         return float(np.ptp(best)) > 2.0 * surrogate.dimension
 
     def n_points(self, surrogate: Surrogate, n_active: int) -> int:
