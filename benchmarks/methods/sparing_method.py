@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.methods.base import Environment, Estimate, LibraryClock, Method, Snapshot
 from benchmarks.problems.base import Array, BenchmarkProblem
 
@@ -27,16 +28,21 @@ def run_sparing(
     *,
     variant: Callable[[Any], Any],
     told_noise: bool = False,
+    with_gradients: bool = False,
 ) -> Estimate:
     """One run of sparing.infer; ``variant`` makes the settings from the package.
 
-    ``told_noise``: whether the target says how noisy its values are.
+    ``told_noise``: whether the target says how noisy its values are. ``with_gradients``: whether
+    it gives its gradient with every value; an evaluation is an evaluation either way.
     """
     import sparing
     from sparing.kernels.compilation import compile_all
 
     compile_all()  # once per machine; not a cost of the run
     settings = variant(sparing)
+    gradient = clock.exclude(problem.log_joint_gradient) if with_gradients else None
+    if with_gradients and problem.gradient is None:
+        raise BenchmarkError(f"{problem.name} has no gradient")
     snapshots: list[Snapshot] = []
 
     def record(info: Any) -> None:
@@ -52,6 +58,7 @@ def run_sparing(
                 problem.plausible_upper,
                 problem.lower,
                 problem.upper,
+                gradient=gradient,
             ),
             x0=x0,
             seed=seed,
@@ -159,6 +166,7 @@ VARIANTS: dict[str, Callable[[Any], Any]] = {
 _OPTIONS = {
     **{name: {"variant": variant} for name, variant in VARIANTS.items()},
     "sparing-told-noise": {"variant": default, "told_noise": True},
+    "sparing-gradients": {"variant": default, "with_gradients": True},
 }
 
 SPARING_METHODS = tuple(

@@ -24,6 +24,7 @@ from benchmarks.problems.base import (
     HardBox,
     Marginal,
     Modes,
+    normal_gradient,
     normal_log_density,
 )
 
@@ -55,11 +56,12 @@ def density_problem(
     plausible_lower: Array,
     plausible_upper: Array,
     bounds: tuple[Array, Array] | None = None,
+    gradient: Callable[[Array], Array] | None = None,
 ) -> BenchmarkProblem:
     """The problem whose log joint is this log density, with log evidence as it integrates.
 
     The prior is uniform within the bounds or, without any, normal about the plausible box; the
-    likelihood is what remains of the density.
+    likelihood is what remains of the density, and its gradient of the density's.
     """
     if bounds is None:
         box = None
@@ -73,6 +75,10 @@ def density_problem(
         prior = normal_log_density(x, mean, sd) if box is None else box.log_density(x)
         return log_density(x) - prior
 
+    def likelihood_gradient(x: Array) -> Array:
+        assert gradient is not None
+        return gradient(x) - (normal_gradient(x, mean, sd) if box is None else 0.0)
+
     return BenchmarkProblem(
         name=name,
         log_likelihood=log_likelihood,
@@ -84,6 +90,7 @@ def density_problem(
         marginals=answers.marginals,
         hard_box=box,
         modes=answers.modes,
+        gradient=None if gradient is None else likelihood_gradient,
     )
 
 

@@ -116,6 +116,11 @@ class HardBox:
         return -np.inf
 
 
+def normal_gradient(x: Array, mean: Array, sd: Array) -> Array:
+    """Of the log density of independent normals at one point; each array is (D,)."""
+    return -(x - mean) / sd**2
+
+
 def normal_log_density(x: Array, mean: Array, sd: Array) -> float:
     """Of independent normals at one point; each array is (D,)."""
     z = (x - mean) / sd
@@ -145,6 +150,8 @@ class BenchmarkProblem:
     modes: Modes | None = None
     # Standard deviation of the log likelihood's noise at a point; None: it is exact.
     noise_sd: Callable[[Array], float] | None = None
+    # Gradient (D,) of the log likelihood at a point; None where nobody has written it down.
+    gradient: Callable[[Array], Array] | None = None
 
     @property
     def dimension(self) -> int:
@@ -190,6 +197,14 @@ class BenchmarkProblem:
         if log_prior == -np.inf:
             return log_prior
         return self.log_likelihood(point) + log_prior
+
+    def log_joint_gradient(self, x: Array) -> Array:
+        """Gradient (D,) of the log joint; a uniform prior has none."""
+        assert self.gradient is not None, f"{self.name} has no gradient"
+        likelihood = self.gradient(x)
+        if self.hard_box is not None:
+            return likelihood
+        return likelihood + normal_gradient(x, self.prior_mean, self.prior_sd)
 
     def telling_noise(self, log_joint: Callable[[Array], float]) -> Callable[[Array], NoisyValue]:
         """The log joint with the standard deviation of its noise beside it."""

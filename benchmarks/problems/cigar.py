@@ -24,6 +24,7 @@ def cigar_problem(name: str, rotation: Array, mean: Array, axes: Array) -> Bench
     return BenchmarkProblem(
         name=name,
         log_likelihood=likelihood.log_density,
+        gradient=likelihood.gradient,
         prior_mean=prior_mean,
         prior_sd=prior_sd,
         log_evidence=log_evidence,

@@ -41,6 +41,11 @@ def generate_banana(name: str, D: int, generator: np.random.Generator) -> Benchm
         z = (np.array(others) - curvature * (t * t - s * s)) / noise
         return constant - 0.5 * float((t / s) ** 2 + z @ z)
 
+    def gradient(x: Array) -> Array:
+        t, *others = rotation.T @ x
+        pull = (np.array(others) - curvature * (t * t - s * s)) / noise**2
+        return rotation @ np.append(-t / s**2 + 2.0 * t * (curvature @ pull), -pull)
+
     latent = Latent.integrate(
         lambda t: -0.5 * (t / s) ** 2 - 0.5 * np.log(2 * np.pi * s * s), -REACH * s, REACH * s
     )
@@ -50,7 +55,8 @@ def generate_banana(name: str, D: int, generator: np.random.Generator) -> Benchm
     covariances = np.broadcast_to(within, (len(t), D, D))
     answers = normal_given(latent, unrotated @ rotation.T, covariances, offset)
     half = PLAUSIBLE_SDS * answers.sd
-    return density_problem(name, log_density, answers, answers.mean - half, answers.mean + half)
+    lower, upper = answers.mean - half, answers.mean + half
+    return density_problem(name, log_density, answers, lower, upper, gradient=gradient)
 
 
 def generate_rosenbrock(name: str, D: int, generator: np.random.Generator) -> BenchmarkProblem:
@@ -63,6 +69,10 @@ def generate_rosenbrock(name: str, D: int, generator: np.random.Generator) -> Be
         steps, places = (x[1:] - x[:-1] ** 2) / s, (x[:-1] - 1) / r
         return offset - 0.5 * float(steps @ steps + places @ places)
 
+    def gradient(x: Array) -> Array:
+        pull = (x[1:] - x[:-1] ** 2) / s**2
+        return np.append(2.0 * x[:-1] * pull - (x[:-1] - 1) / r**2, 0.0) - np.append(0.0, pull)
+
     answers = _rosenbrock_answers(D, s, r, offset)
     half = PLAUSIBLE_SDS * answers.sd
     lower, upper = answers.mean - half, answers.mean + half
@@ -70,7 +80,7 @@ def generate_rosenbrock(name: str, D: int, generator: np.random.Generator) -> Be
     if generator.uniform() < 0.5:  # cuts off nothing
         reach = np.append(np.full(D - 1, GRID_REACH * r), (1 + GRID_REACH * r) ** 2 + REACH * s)
         bounds = 1 - reach, 1 + reach
-    return density_problem(name, log_density, answers, lower, upper, bounds)
+    return density_problem(name, log_density, answers, lower, upper, bounds, gradient)
 
 
 def _rosenbrock_answers(D: int, s: float, r: float, offset: float) -> Answers:

@@ -34,6 +34,12 @@ def generate_funnel(name: str, D: int, generator: np.random.Generator) -> Benchm
             squares = float(np.exp(-v) * (others @ others))
         return constant - 0.5 * ((v / s) ** 2 + (D - 1) * v + squares)
 
+    def gradient(x: Array) -> Array:
+        v, others = x[0], x[1:]
+        with np.errstate(over="ignore"):
+            pull = np.exp(-v) * others
+        return np.append(0.5 * (others @ pull - (D - 1)) - v / s**2, -pull)
+
     latent = Latent.integrate(
         lambda v: -0.5 * (v / s) ** 2 - 0.5 * np.log(2 * np.pi * s * s), -REACH * s, REACH * s
     )
@@ -43,7 +49,7 @@ def generate_funnel(name: str, D: int, generator: np.random.Generator) -> Benchm
     answers = normal_given(latent, means, covariances, offset)
     # The user knows the middle of v and where most of the others are.
     half = np.append(PLAUSIBLE_SDS * s, np.full(D - 1, PLAUSIBLE_SDS * np.exp(0.5 * s)))
-    return density_problem(name, log_density, answers, -half, half)
+    return density_problem(name, log_density, answers, -half, half, gradient=gradient)
 
 
 def generate_hierarchy(name: str, D: int, generator: np.random.Generator) -> BenchmarkProblem:

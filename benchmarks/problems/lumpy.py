@@ -27,6 +27,7 @@ def lumpy_problem(name: str, weights: Array, means: Array, sds: Array) -> Benchm
     return BenchmarkProblem(
         name=name,
         log_likelihood=likelihood.log_density,
+        gradient=likelihood.gradient,
         prior_mean=prior_mean,
         prior_sd=prior_sd,
         log_evidence=log_evidence,

@@ -49,7 +49,13 @@ def generate_modes(
     )
     bounds = np.min(means - HARD_MARGIN * sds, axis=0), np.max(means + HARD_MARGIN * sds, axis=0)
     return density_problem(
-        name, lambda x: mixture.log_density(x) + offset, answers, lower, upper, bounds
+        name,
+        lambda x: mixture.log_density(x) + offset,
+        answers,
+        lower,
+        upper,
+        bounds,
+        mixture.gradient,
     )
 
 
@@ -67,6 +73,7 @@ def _normal_prior(
     return BenchmarkProblem(
         name=name,
         log_likelihood=likelihood.log_density,
+        gradient=likelihood.gradient,
         prior_mean=prior_mean,
         prior_sd=prior_sd,
         log_evidence=log_evidence,

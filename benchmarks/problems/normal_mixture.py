@@ -55,6 +55,13 @@ class NormalMixture:
         z = np.einsum("kij,kj->ki", self._whiteners, x - self.means)
         return float(np.logaddexp.reduce(self._log_peaks - 0.5 * np.sum(z * z, axis=1)))
 
+    def gradient(self, x: Array) -> Array:
+        """Gradient of the log density at one point x (D,)."""
+        z = np.einsum("kij,kj->ki", self._whiteners, x - self.means)
+        log_shares = self._log_peaks - 0.5 * np.sum(z * z, axis=1)
+        shares = np.exp(log_shares - np.logaddexp.reduce(log_shares))
+        return -np.einsum("k,kij,ki->j", shares, self._whiteners, z)
+
     def memberships(self, points: Array) -> Array:
         """Probability that each of the points (n, D) was drawn from each component, (n, K)."""
         z = np.einsum("kij,nkj->nki", self._whiteners, points[:, None] - self.means)

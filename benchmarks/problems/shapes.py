@@ -43,7 +43,7 @@ FAMILIES: Mapping[str, Family] = {
     "fewmodes": Family(generate_few_modes, range(1, 6), (1, 2, 3, 4), 5, in_whole_sets=False),
     "shell": Family(generate_shell, range(2, 4), (2, 3), 2),
     "crescent": Family(generate_crescent, range(2, 4), (2, 3), 2),
-    "banana": Family(generate_banana, range(2, 7), (2, 3, 4, 6)),
+    "banana": Family(generate_banana, range(2, 11), (2, 3, 4, 6)),
     "rosenbrock": Family(generate_rosenbrock, range(2, 7), (2, 3, 4, 6)),
     "funnel": Family(generate_funnel, range(2, 11), (3, 5, 10)),
     "hierarchy": Family(generate_hierarchy, range(3, 11), (3, 5, 10)),

@@ -32,10 +32,15 @@ def student_problem(name: str, loc: Array, scale: Array, df: Array) -> Benchmark
         z = (x - loc) / scale
         return log_constant - float(np.sum(0.5 * (df + 1) * np.log1p(z * z / df)))
 
+    def gradient(x: Array) -> Array:
+        z = (x - loc) / scale
+        return -(df + 1) * z / (df + z * z) / scale
+
     coordinates = [_posterior_1d(*row) for row in zip(loc, scale, df, prior_sd, strict=True)]
     return BenchmarkProblem(
         name=name,
         log_likelihood=log_likelihood,
+        gradient=gradient,
         prior_mean=np.zeros(len(loc)),
         prior_sd=prior_sd,
         log_evidence=float(sum(np.log(evidence) for evidence, *_ in coordinates)),

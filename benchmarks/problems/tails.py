@@ -31,6 +31,10 @@ def generate_tails(name: str, D: int, generator: np.random.Generator) -> Benchma
     likelihood = stats.multivariate_t(loc, S, df=nu)  # pyright: ignore[reportArgumentType]
     P = np.diag(prior_sd**2)
 
+    def gradient(x: Array) -> Array:
+        pull = np.linalg.solve(S, x - loc)
+        return -(nu + D) * pull / (nu + (x - loc) @ pull)
+
     def spread(t: Array) -> Array:
         """Covariance of loc about the prior mean, given t."""
         return np.exp(-t)[:, None, None] * S + P
@@ -51,6 +55,7 @@ def generate_tails(name: str, D: int, generator: np.random.Generator) -> Benchma
     return BenchmarkProblem(
         name=name,
         log_likelihood=lambda x: float(likelihood.logpdf(x)),
+        gradient=gradient,
         prior_mean=prior_mean,
         prior_sd=prior_sd,
         log_evidence=answers.log_evidence,

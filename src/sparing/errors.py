@@ -79,6 +79,41 @@ class InvalidValueError(TargetError):
     """One evaluation gave something that is no log density: NaN, +inf, None, an array..."""
 
 
+class WrongGradientError(TargetError):
+    """A gradient that is not that of the values of its target.
+
+    At ``x`` the log joint changes by ``measured`` along the ``step``, and by ``claimed`` if it
+    changes as its gradient says.
+
+    >>> flipped = sparing.Problem(lambda x: (-float(x @ x), 2.0 * x), [-2], [2], gradient=True)
+    >>> sparing.infer(flipped, seed=1, progress=False)
+    Traceback (most recent call last):
+    sparing.errors.WrongGradientError: the gradient is not that of the log density: at (...
+    """
+
+    def __init__(
+        self, x: Sequence[float], step: Sequence[float], claimed: float, measured: float
+    ) -> None:
+        self.x, self.step, self.claimed, self.measured = tuple(x), tuple(step), claimed, measured
+        length = sum(along**2 for along in self.step) ** 0.5
+        point, direction = (
+            ", ".join(f"{number:.4g}" for number in numbers)
+            for numbers in (self.x, [along / length for along in self.step])
+        )
+        super().__init__(
+            f"the gradient is not that of the log density: at ({point}) the derivative of the log "
+            f"joint along ({direction}) is {measured / length:.6g} by its values, and "
+            f"{claimed / length:.6g} by its gradient. It must be of all that log_density returns "
+            "and no more (the part of prior= is added to it), with respect to the parameters "
+            "themselves, not their logarithms, in their order, and not of the negative. "
+            "gradient=None does without it. Where you know better, check_gradient=False "
+            "(--unchecked) goes on without this test"
+        )
+
+    def __reduce__(self) -> tuple[type[WrongGradientError], tuple[object, ...]]:
+        return type(self), (self.x, self.step, self.claimed, self.measured)
+
+
 class StoreError(SparingError):
     """A store that cannot be opened, read or written; the message says what to do."""
 

@@ -231,3 +231,36 @@ def test_uneven_noise_is_larger_further_out_and_of_its_size_on_average():
         < 0.7
         < noisy.noise_sd(mean + 2.0 * np.sqrt(np.diag(covariance)))
     )
+
+
+WITH_GRADIENTS = [
+    *(f"{family}-{D}-g1" for family in FAMILIES for D in (1, 4)),
+    *(f"{family}-{D}-{n}" for family in ("banana", "rosenbrock") for D in (2, 5) for n in (0, 1)),
+    *(f"modes-3-{n}" for n in range(4)),
+    *("banana-10-0", "funnel-4-0", "tails-3-0"),
+]
+
+
+@pytest.mark.parametrize("name", WITH_GRADIENTS)
+def test_gradients_are_those_of_the_values(name):
+    problem = load_problem(name, None)
+    generator = np.random.default_rng(5)
+    width = problem.plausible_upper - problem.plausible_lower
+    for x in generator.uniform(problem.plausible_lower, problem.plausible_upper, (5, len(width))):
+        for function, gradient in (
+            (problem.log_likelihood, problem.gradient),
+            (problem.log_joint, problem.log_joint_gradient),
+        ):
+            expected = np.empty(len(x))
+            for i, h in enumerate(1e-4 * np.diag(width)):
+                values = [function(x + k * h) for k in (-2, -1, 1, 2)]
+                expected[i] = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * h[i])
+            scale = np.max(np.abs(expected)) * 1e-6
+            np.testing.assert_allclose(gradient(x), expected, rtol=1e-6, atol=scale)
+
+
+def test_a_problem_without_a_gradient_says_so():
+    problem = load_problem("shell-2-0", None)
+    assert problem.gradient is None
+    with pytest.raises(AssertionError, match="shell-2-0 has no gradient"):
+        problem.log_joint_gradient(problem.posterior_mean)

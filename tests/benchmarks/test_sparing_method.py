@@ -3,7 +3,11 @@
 from dataclasses import fields
 
 import pytest
+from benchmarks.errors import BenchmarkError
+from benchmarks.methods import find_method
+from benchmarks.methods.base import LibraryClock
 from benchmarks.methods.sparing_method import VARIANTS
+from benchmarks.problems import load_problem
 
 import sparing
 
@@ -46,3 +50,21 @@ def test_the_papers_own_variants():
         "sparing-paper-u",
         "sparing-paper-guided",
     }
+
+
+def test_the_method_with_gradients_gives_them():
+    problem = load_problem("student-2-g1", None)
+    called = []
+
+    def log_joint(x):
+        called.append(x)
+        return problem.log_joint(x)
+
+    clock = LibraryClock()
+    run = find_method("sparing-gradients").run
+    estimate = run(problem, log_joint, problem.starting_point(1), 1, 12, clock)
+    assert len(called) == 12 + 1  # and the one that checks the gradient
+    assert estimate.snapshots[-1].n_evaluations == 12
+    lacking = load_problem("shell-2-0", None)
+    with pytest.raises(BenchmarkError, match="has no gradient"):
+        run(lacking, lacking.log_joint, lacking.starting_point(1), 1, 12, clock)

@@ -87,6 +87,7 @@ def test_options_reach_the_inference(sparing_command, model, tmp_path, monkeypat
         "batch_size": 3,
         "time_limit": 0.5,
         "check_target": True,
+        "check_gradient": True,
         "tolerance": 0.05,
         "seed": None,
         "runs": None,

@@ -149,3 +149,37 @@ def test_a_result_of_another_model_is_refused():
     problem = problem_from_model(normal_model, [DATA])
     with pytest.raises(sparing.SettingsError, match="another model: level, and this one's top"):
         posterior_draws(bent_model, make_result(problem))
+
+
+def simplex_model():
+    numpyro.sample("parts", dist.Dirichlet(np.array([2.0, 3.0, 4.0])))
+    numpyro.sample("scale", dist.HalfNormal(2.0))
+
+
+@pytest.mark.parametrize("model", [boxes_model, simplex_model])
+def test_the_gradient_is_that_of_the_log_joint(model):
+    problem = problem_from_model(model)
+    x = 0.5 * (problem.plausible_lower + problem.plausible_upper)
+    value, gradient = problem.log_joint_and_gradient(x)
+    assert value == pytest.approx(problem.log_joint(x), rel=1e-13)
+    steps = 1e-6 * np.eye(len(x))
+    expected = [(problem.log_joint(x + h) - problem.log_joint(x - h)) / 2e-6 for h in steps]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-7)
+    again = pickle.loads(pickle.dumps(problem))
+    np.testing.assert_array_equal(again.log_joint_and_gradient(x)[1], gradient)
+    assert problem_from_model(model, gradient=False).gradient is None
+
+
+def test_a_model_without_derivative_gives_its_value():
+    jax = pytest.importorskip("jax")
+
+    def outside(data):
+        level = numpyro.sample("level", dist.Normal(0.0, 1.0))
+        shape = jax.ShapeDtypeStruct((), level.dtype)
+        mean = jax.pure_callback(np.sin, shape, level, vmap_method="sequential")
+        numpyro.sample("data", dist.Normal(mean, 1.0), obs=data)
+
+    problem = problem_from_model(outside, [0.3])
+    value, gradient = problem.log_joint_and_gradient([0.5])
+    assert gradient is None
+    assert value == problem.log_joint([0.5])

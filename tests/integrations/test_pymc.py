@@ -183,3 +183,41 @@ def test_a_result_of_another_model_is_refused():
     problem = problem_from_model(normal_model())
     with pytest.raises(sparing.SettingsError, match="another model: level, and this one's top"):
         posterior_draws(bent_model(), make_result(problem))
+
+
+def simplex_model():
+    with pymc.Model() as model:
+        pymc.Dirichlet("parts", [2.0, 3.0, 4.0])
+        pymc.HalfNormal("scale", 2.0)
+    return model
+
+
+@pytest.mark.parametrize("make_model", [boxes_model, simplex_model])
+def test_the_gradient_is_that_of_the_log_joint(make_model):
+    problem = problem_from_model(make_model())
+    x = 0.5 * (problem.plausible_lower + problem.plausible_upper)
+    value, gradient = problem.log_joint_and_gradient(x)
+    assert value == pytest.approx(problem.log_joint(x), rel=1e-12)
+    steps = 1e-6 * np.eye(len(x))
+    expected = [(problem.log_joint(x + h) - problem.log_joint(x - h)) / 2e-6 for h in steps]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-7)
+    assert problem_from_model(make_model(), gradient=False).gradient is None
+
+
+def test_a_model_without_derivative_gives_its_value():
+    from pytensor.graph.op import Op
+    from pytensor.tensor import dscalar
+
+    class Outside(Op):
+        itypes, otypes = (dscalar,), (dscalar,)
+
+        def perform(self, node, inputs, outputs):
+            outputs[0][0] = np.array(np.sin(inputs[0]))
+
+    with pymc.Model() as model:
+        level = pymc.Normal("level", 0.0, 1.0)
+        pymc.Normal("data", Outside()(level), 1.0, observed=0.3)
+    problem = problem_from_model(model)
+    value, gradient = problem.log_joint_and_gradient([0.5])
+    assert gradient is None
+    assert value == problem.log_joint([0.5])

@@ -61,3 +61,34 @@ def test_it_pickles():
     density = from_torch(offset_normal)
     x = np.array([0.1, 0.1])
     assert pickle.loads(pickle.dumps(density))(x) == density(x)
+
+
+def test_the_gradient_comes_with_it():
+    def curved(x):
+        return torch.sum(torch.sin(x) * x.flip(0) ** 2)
+
+    density = from_torch(curved)
+    problem = sparing.Problem(density, [-1, -1], [1, 1])
+    x = np.array([0.3, -0.7])
+    value, gradient = problem.log_joint_and_gradient(x)
+    assert value == problem.log_joint(x)
+    expected = [(density(x + h) - density(x - h)) / 2e-6 for h in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-8)
+    assert sparing.Problem(density, [-1, -1], [1, 1], gradient=False).gradient is None
+    with torch.no_grad():  # whatever the rest of the program does
+        assert problem.log_joint_and_gradient(x)[1].tolist() == gradient.tolist()
+
+
+def test_gradients_of_what_changes_its_argument_of_a_module_and_of_nothing():
+    def gradient_of(function):
+        problem = sparing.Problem(from_torch(function), [-1, -1], [1, 1])
+        return problem.log_joint_and_gradient([0.25, 0.5])[1]
+
+    assert gradient_of(lambda x: x.mul_(2.0).sum()).tolist() == [2.0, 2.0]
+    layer = torch.nn.Linear(2, 1, dtype=torch.float64)
+    np.testing.assert_allclose(gradient_of(layer), layer.weight.detach().numpy()[0])
+    assert gradient_of(lambda x: -1.5) is None
+    assert gradient_of(lambda x: x.detach().sum()) is None
+    assert gradient_of(lambda x: layer(torch.zeros(2, dtype=torch.float64))) is None
+    with pytest.raises(sparing.TargetError, match="instead of one real number"):
+        gradient_of(lambda x: x)

@@ -9,6 +9,7 @@ from scipy import stats
 from sparing import Problem, ProblemError
 from sparing.executors import evaluate
 from sparing.problem.evaluations import Status
+from sparing.problem.gradients import LogDensityWithGradient
 from sparing.problem.priors import Prior
 
 X = np.array([0.3, 1.7, 0.6])
@@ -176,3 +177,32 @@ def test_it_is_shown_and_pickled():
         again = pickle.loads(pickle.dumps(problem))
         expected = problem.log_joint_and_gradient(X)[1]
         np.testing.assert_array_equal(again.log_joint_and_gradient(X)[1], expected)
+
+
+class Own(LogDensityWithGradient):
+    """A log density that knows its gradient."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, x):
+        self.calls.append("value")
+        return value(x)
+
+    def value_and_gradient(self, x):
+        self.calls.append("both")
+        return both(x)
+
+
+def test_a_log_density_that_knows_its_gradient():
+    density = Own()
+    for given in (None, True):
+        problem = make(density, given)
+        np.testing.assert_array_equal(problem.log_joint_and_gradient(X)[1], slope(X))
+        assert problem.log_joint(X) == value(X)
+    assert density.calls == ["both", "value"] * 2
+    assert repr(problem).endswith("\n  gradient: by differentiation")
+    assert make(density, False).gradient is None
+    assert make(density, False).fix(rate=1.7).gradient is None
+    assert make(density).fix(rate=1.7).log_joint_and_gradient(X[[0, 2]])[1].shape == (2,)
+    assert str(make(density, slope).gradient).endswith("slope")

@@ -55,7 +55,7 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
         ("--save", Path, "FILE", f"the result's file (default: DIR/{RESULT})"),
     ):
         parser.add_argument(name, type=kind, metavar=metavar, help=text)
-    text = "trust that the model has not changed since its run was stored; saves an evaluation"
+    text = "trust that the model has not changed since its run was stored, and its gradient"
     parser.add_argument("--unchecked", action="store_true", help=text)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     add_json(parser)
@@ -124,6 +124,7 @@ def _infer(
             batch_size=options.batch_size,
             time_limit=options.time_limit,
             check_target=not options.unchecked,
+            check_gradient=not options.unchecked,
             progress=not options.quiet,
             **own,
         )

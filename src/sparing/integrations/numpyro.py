@@ -28,6 +28,7 @@ from sparing.integrations.model_coordinates import (
 )
 from sparing.integrations.shared import new_key, once_per_process, optional_module
 from sparing.numerics.arrays import Array
+from sparing.problem.gradients import LogDensityWithGradient
 from sparing.problem.problem import Problem
 from sparing.vbmc.run_record import RunRecord
 
@@ -41,12 +42,14 @@ def problem_from_model(
     *,
     plausible: Mapping[str, tuple[float, float]] | None = None,
     seed: int = 0,
+    gradient: bool = True,
 ) -> Problem:
     """The posterior of ``model(*args, **kwargs)`` as a problem; its evidence is that of the data.
 
     plausible   (low, high) by the name of a site (``"rate"``) or of an entry of it
                 (``"rate[0]"``); the others get the central 68 % of their prior
     seed        of the prior draws that this is read from
+    gradient    whether to use the gradient of the log joint, by `jax.value_and_grad`
 
     Discrete sites, ``numpyro.param`` sites and plates that take a subsample of the data are
     refused. To use several processes, give ``LocalProcesses(workers=N, start_method="spawn")``:
@@ -61,7 +64,9 @@ def problem_from_model(
     (('rate',), [0.0])
     """
     density = ModelLogDensity(model, tuple(args), dict(kwargs or {}))
-    return problem_of_blocks(density, density.blocks, density.prior_draws(seed), plausible)
+    return problem_of_blocks(
+        density, density.blocks, density.prior_draws(seed), plausible, gradient
+    )
 
 
 def posterior_draws(
@@ -120,7 +125,7 @@ def to_arviz(
 
 
 @dataclass(frozen=True, eq=False)
-class ModelLogDensity:
+class ModelLogDensity(LogDensityWithGradient):
     """log p(x, data) of a NumPyro model; pickles when the model and its arguments do."""
 
     model: Callable[..., Any]
@@ -132,8 +137,24 @@ class ModelLogDensity:
         """The log joint at one point x (D,)."""
         jax = optional_module("jax", "numpyro")
         with jax.enable_x64(True):
-            function = once_per_process(self.key, lambda: jax.jit(lambda x: self._joint(x)[0]))
+            function = once_per_process(self.key, lambda: jax.jit(self._log_joint))
             return float(function(jax.numpy.asarray(x)))
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array | None]:
+        """The log joint and its gradient; None for a model that JAX cannot differentiate."""
+        jax = optional_module("jax", "numpyro")
+        with jax.enable_x64(True):
+            function = once_per_process(
+                f"{self.key} gradient", lambda: jax.jit(jax.value_and_grad(self._log_joint))
+            )
+            try:
+                value, gradient = function(jax.numpy.asarray(x))
+            except Exception:  # what the model itself raises it raises again
+                return self(x), None
+            return float(value), np.asarray(gradient)
+
+    def _log_joint(self, x: Any) -> Any:
+        return self._joint(x)[0]
 
     @cached_property
     def blocks(self) -> list[Block]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import pickle
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -31,20 +31,29 @@ from sparing.integrations.model_coordinates import (
 )
 from sparing.integrations.shared import new_key, once_per_process, optional_module
 from sparing.numerics.arrays import Array
+from sparing.problem.gradients import LogDensityWithGradient
 from sparing.problem.problem import Problem
 from sparing.vbmc.run_record import RunRecord
 
 __all__ = ["posterior_draws", "problem_from_model", "to_arviz"]
 
+# Of a graph, or several, and x: what is compiled.
+Outputs = Callable[[Any, Any], list[Any]]
+
 
 def problem_from_model(
-    model: Any, *, plausible: Mapping[str, tuple[float, float]] | None = None, seed: int = 0
+    model: Any,
+    *,
+    plausible: Mapping[str, tuple[float, float]] | None = None,
+    seed: int = 0,
+    gradient: bool = True,
 ) -> Problem:
     """The posterior of a PyMC model as a problem; its log evidence is that of the observed data.
 
     plausible   (low, high) by the name of a variable (``"rate"``) or of an entry of it
                 (``"rate[0]"``); the others get the central 68 % of their prior
     seed        of the prior draws that this is read from
+    gradient    whether to use the gradient of the log joint, which PyTensor derives
 
     Give ``plausible`` where a prior is vague or a `Potential` changes it. Discrete variables and
     improper priors are refused: the first have no density, the second no evidence.
@@ -66,7 +75,7 @@ def problem_from_model(
         for rv, transform in coordinates.kept_transforms
     ]
     draws = pymc.draw(variables, draws=PRIOR_DRAWS, random_seed=seed)
-    return problem_of_blocks(ModelLogDensity(model), coordinates.blocks, draws, plausible)
+    return problem_of_blocks(ModelLogDensity(model), coordinates.blocks, draws, plausible, gradient)
 
 
 def posterior_draws(
@@ -118,7 +127,7 @@ def to_arviz(model: Any, result: RunRecord, n: int = 4000, seed: int = 0) -> Any
     return arviz.assemble(result, draws, variables, dims, coords)
 
 
-class ModelLogDensity:
+class ModelLogDensity(LogDensityWithGradient):
     """log p(x, data) of a PyMC model; compiled at the first call in every process.
 
     Functions of PyTensor are not for several threads at a time: these take turns.
@@ -134,6 +143,16 @@ class ModelLogDensity:
         with turn:
             return float(function(x)[0])
 
+    def value_and_gradient(self, x: Array) -> tuple[float, Array | None]:
+        """The log joint and its gradient; None for a model that PyTensor cannot differentiate."""
+        compiled = once_per_process(f"{self._key} gradient", self._compiled_with_gradient)
+        if compiled is None:
+            return self(x), None
+        function, turn = compiled
+        with turn:
+            value, gradient = function(x)
+        return float(value), gradient
+
     @cached_property
     def model(self) -> Any:
         """The model, read when it is needed: not where it has been compiled before."""
@@ -146,6 +165,16 @@ class ModelLogDensity:
 
     def _compiled(self) -> tuple[Any, threading.Lock]:
         return _Coordinates(self.model).compiled_log_joint(), threading.Lock()
+
+    def _compiled_with_gradient(self) -> tuple[Any, threading.Lock] | None:
+        grad = optional_module("pytensor.gradient", "pymc").grad
+        try:
+            function = _Coordinates(self.model).compiled_log_joint(
+                lambda log_joint, x: [log_joint, grad(log_joint, x)]
+            )
+        except Exception:  # an operation of the user's own, or one that is not smooth
+            return None
+        return function, threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_key": self._key, "_pickled": self._pickled}
@@ -168,8 +197,11 @@ class _Coordinates:
             name = rv.name if bounds else value.name
             self.blocks.append(Block(name, shape, *(bounds or (-math.inf, math.inf))))
 
-    def compiled_log_joint(self) -> Any:
-        """x (D,) -> log joint, with the Jacobians of the values among the coordinates alone."""
+    def compiled_log_joint(self, outputs: Outputs = lambda log_joint, _: [log_joint]) -> Any:
+        """x (D,) -> log joint, with the Jacobians of the values among the coordinates alone.
+
+        Or whatever ``outputs`` makes of it and x.
+        """
         model = self.model
         values = [rv for rv, kept in self.kept_transforms if kept is not None]
         others = [rv for rv, kept in self.kept_transforms if kept is None]
@@ -177,7 +209,7 @@ class _Coordinates:
         log_joint = model.logp(vars=terms, jacobian=False) if terms else 0.0
         if values:
             log_joint += model.logp(vars=values, jacobian=True)
-        return self._compiled([log_joint])
+        return self._compiled([log_joint], lambda graphs, x: outputs(graphs[0], x))
 
     def variables_at(self, draws: Array) -> dict[str, NDArray[Any]]:
         """The free variables and Deterministics at points (n, D): (n, *shape) by name."""
@@ -186,7 +218,7 @@ class _Coordinates:
         columns = zip(*(function(x) for x in draws), strict=True)
         return {rv.name: np.stack(column) for rv, column in zip(variables, columns, strict=True)}
 
-    def _compiled(self, outputs: list[Any]) -> Any:
+    def _compiled(self, outputs: list[Any], made_of: Outputs = lambda graphs, _: graphs) -> Any:
         """A function of x for what is written in terms of PyMC's values."""
         tensor = optional_module("pytensor.tensor", "pymc")
         replace = optional_module("pytensor.graph.replace", "pymc").graph_replace
@@ -198,7 +230,8 @@ class _Coordinates:
                 part = transform.forward(part, *rv.owner.inputs)
             replacements[value] = value.type.filter_variable(part.astype(value.dtype))
         graphs = replace(outputs, replacements, strict=False)
-        return self.model.compile_fn(graphs, inputs=[x], point_fn=False, on_unused_input="ignore")
+        outputs = made_of(graphs, x)
+        return self.model.compile_fn(outputs, inputs=[x], point_fn=False, on_unused_input="ignore")
 
 
 def _fixed_bounds(rv: Any, transform: Any) -> tuple[Any, Any] | None:

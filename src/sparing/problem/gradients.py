@@ -19,6 +19,8 @@ import numpy as np
 from sparing.errors import InvalidValueError
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation
+from sparing.problem.parameters import Parameters
+from sparing.problem.priors import Prior
 from sparing.problem.user_values import function_name, numeric_array, short_text
 from sparing.problem.warning_text import WarningText, WarningTopic
 
@@ -26,8 +28,27 @@ from sparing.problem.warning_text import WarningText, WarningTopic
 NO_GRADIENT = "no gradient: "
 
 
+class LogDensityWithGradient(ABC):
+    """A log density that knows its gradient, as those of automatic differentiation do.
+
+    A problem uses it unless it is given ``gradient=False``.
+    """
+
+    @abstractmethod
+    def __call__(self, x: Array) -> float:
+        """The log density at one point x (N,)."""
+
+    @abstractmethod
+    def value_and_gradient(self, x: Array) -> tuple[float, Array | None]:
+        """The log density and its gradient (N,) there, None where it cannot be had."""
+
+
 class GradientSource(ABC):
     """Where the gradient of a log density comes from."""
+
+    def call(self, log_density: Callable[..., Any]) -> Callable[..., Any]:
+        """What is called where the gradient is wanted as well."""
+        return log_density
 
     @abstractmethod
     def value_in(self, returned: Any) -> Any:
@@ -38,6 +59,32 @@ class GradientSource(ABC):
         self, returned: Any, x: Array, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
         """The gradient as it is given, at the full point x (N,) at which that was returned."""
+
+    def completed(
+        self,
+        returned: Any,
+        x: Array,
+        parameters: Parameters,
+        prior: Prior | None,
+        steps: Array,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> tuple[Array | None, str]:
+        """The gradient of the log joint at x (D,), the prior's part included, or why there is none.
+
+        ``steps`` (D,) are those of differences of a prior without one in closed form.
+        """
+        names = parameters.free_names
+        try:
+            given = self.gradient_in(returned, parameters.full(x), args, kwargs)
+            own = read_gradient(given, parameters.names)[parameters.is_free]
+            require_finite(own, names)
+            if prior is None:
+                return own, ""
+            of_prior = prior.gradient(x.copy(), steps)
+            return own + require_finite(of_prior, names, "that of the log prior"), ""
+        except InvalidValueError as error:
+            return None, f"{NO_GRADIENT}{error}"
 
 
 @dataclass(frozen=True)
@@ -58,6 +105,19 @@ class ReturnedGradient(GradientSource):
 
     def __str__(self) -> str:
         return "returned with the value"
+
+
+@dataclass(frozen=True)
+class OwnGradient(ReturnedGradient):
+    """That of a `LogDensityWithGradient`, computed only where it is wanted."""
+
+    def call(self, log_density: Callable[..., Any]) -> Callable[..., Any]:
+        """Its method that has both."""
+        assert isinstance(log_density, LogDensityWithGradient)
+        return log_density.value_and_gradient
+
+    def __str__(self) -> str:
+        return "by differentiation"
 
 
 @dataclass(frozen=True)
@@ -84,8 +144,11 @@ class GradientFunction(GradientSource):
         return function_name(self.function)
 
 
-def read_source(gradient: object, faults: list[str]) -> GradientSource | None:
-    """The argument ``gradient`` of a problem: True, a function, or nothing."""
+def read_source(gradient: object, log_density: object, faults: list[str]) -> GradientSource | None:
+    """The argument ``gradient`` of a problem: True, a function, False, or what there is."""
+    wanted = gradient is None or gradient is True
+    if wanted and isinstance(log_density, LogDensityWithGradient):
+        return OwnGradient()
     if gradient is None or gradient is False or isinstance(gradient, GradientSource):
         return gradient or None
     if gradient is True:

@@ -55,6 +55,8 @@ class Prior(ABC):
     ... )
     >>> problem.log_prior([0.2, 0.7]) > problem.log_prior([0.7, 0.2])
     True
+    >>> problem.prior.gradient(np.array([0.2, 0.7]), np.array([1e-3, 1e-3]))
+    array([0., 0.])
     """
 
     @abstractmethod

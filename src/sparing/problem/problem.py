@@ -24,13 +24,7 @@ from sparing.errors import InvalidValueError, ProblemError
 from sparing.numerics.arrays import Array
 from sparing.problem.declared_support import DeclaredSupport, read_support
 from sparing.problem.derived import Derived, read_derived
-from sparing.problem.gradients import (
-    NO_GRADIENT,
-    GradientSource,
-    read_gradient,
-    read_source,
-    require_finite,
-)
+from sparing.problem.gradients import GradientSource, read_source
 from sparing.problem.parameters import Parameters
 from sparing.problem.prior_gradients import difference_steps
 from sparing.problem.priors import Prior
@@ -76,7 +70,9 @@ class Problem:
     gradient:     True: log_density returns (value, gradient), with noise (value, gradient,
                   noise_sd); or a function of what log_density takes, called after it. Of what
                   log_density returns with respect to all parameters, (N,), in their own
-                  coordinates: the prior's part and those of bounds are added here
+                  coordinates: the prior's part and those of bounds are added here. Functions of
+                  JAX and PyTorch (`sparing.integrations`) have theirs by themselves; False:
+                  without
     args, kwargs: what log_density takes besides x: log_density(x, *args, **kwargs); args is a
                   tuple, or the one argument there is, as in scipy.optimize
 
@@ -149,7 +145,7 @@ class Problem:
             faults.append(f"log_density must be callable, not {short_text(log_density)}")
         if kwargs is not None and not isinstance(kwargs, Mapping):
             faults.append(f"kwargs must map names to values, not {short_text(kwargs)}")
-        source = read_source(gradient, faults)
+        source = read_source(gradient, log_density, faults)
         bounds = {
             "plausible_lower": plausible_lower,
             "plausible_upper": plausible_upper,
@@ -243,7 +239,7 @@ class Problem:
             fixed=fixed,
             support=self.support,
             derived=self.derived and self.derived.function,
-            gradient=self.gradient,
+            gradient=self.gradient or False,
             args=self.args,
             kwargs=self.kwargs,
         )
@@ -295,7 +291,7 @@ class Problem:
         >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
         (-2.5, 0.0, -2.0)
         """
-        return self._called(self._point(x))[0]
+        return self.log_joint_in_parts_and_gradient(x, wanted=False)[0]
 
     def log_joint_and_gradient(self, x: ArrayLike) -> tuple[float, Array | None]:
         """Log joint at one point, and its gradient (D,), the prior's part included.
@@ -313,46 +309,36 @@ class Problem:
         return value, gradient
 
     def log_joint_in_parts_and_gradient(
-        self, x: ArrayLike
+        self, x: ArrayLike, *, wanted: bool = True
     ) -> tuple[tuple[float, float, float], Array | None, str]:
         """As `log_joint_in_parts`, the gradient (D,), and why there is none where one was due.
+
+        Where it is not ``wanted``, no time is spent on it.
 
         >>> problem.log_joint_in_parts_and_gradient([1.2, -0.3])
         ((-0.5, 0.0, nan), None, '')
         """
-        point = self._point(x)
-        parts, returned = self._called(point)
-        if self.gradient is None or not math.isfinite(parts[0]):
-            return parts, None, ""
-        try:
-            given = self.gradient.gradient_in(returned, self.full(point), self.args, self.kwargs)
-            own = read_gradient(given, self.all_names)[self.parameters.is_free]
-            return parts, require_finite(own, self.names) + self._prior_gradient(point), ""
-        except InvalidValueError as error:
-            return parts, None, f"{NO_GRADIENT}{error}"
-
-    def _called(self, point: Array) -> tuple[tuple[float, float, float], Any]:
-        """The parts of the log joint, and what log_density returned, None where not called."""
+        point, source = self._point(x), self.gradient
         log_prior = self._log_prior(point)
         own = math.nan if self.prior is None else log_prior
         if log_prior == -np.inf:
-            return (-np.inf, 0.0, own), None
+            return (-np.inf, 0.0, own), None, ""
+        call = source.call(self.log_density) if source and wanted else self.log_density
         try:
-            returned = self.log_density(self.full(point), *self.args, **self.kwargs)
-            given = returned if self.gradient is None else self.gradient.value_in(returned)
-            value, noise_sd = estimated_log_value(given)
+            returned = call(self.full(point), *self.args, **self.kwargs)
+            value, noise_sd = estimated_log_value(source.value_in(returned) if source else returned)
         except InvalidValueError as error:
             place = self.parameters.text(point)
             raise InvalidValueError(f"log_density {error}, at {place}") from None
-        return (value + log_prior, noise_sd, own), returned
-
-    def _prior_gradient(self, point: Array) -> Array | float:
-        if self.prior is None:
-            return 0.0
+        parts = value + log_prior, noise_sd, own
+        if source is None or not wanted or not math.isfinite(parts[0]):
+            return parts, None, ""
         width = self.plausible_upper - self.plausible_lower
         steps = difference_steps(point, width, self.lower, self.upper)
-        gradient = self.prior.gradient(point.copy(), steps)
-        return require_finite(gradient, self.names, "that of the log prior")
+        gradient, missing = source.completed(
+            returned, point, self.parameters, self.prior, steps, self.args, self.kwargs
+        )
+        return parts, gradient, missing
 
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.

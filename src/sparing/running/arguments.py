@@ -73,6 +73,7 @@ RULES = {
     "store": Rule("the path of a directory, or a sparing.store.Store", _is_store),
     "tag": _instance(str, "text", optional=False),
     "check_target": _YES_OR_NO,
+    "check_gradient": _YES_OR_NO,
     "progress": _YES_OR_NO,
     "callback": Rule("a function", callable),
     "runs": _count(1),

@@ -38,6 +38,7 @@ class RunOptions(TypedDict, total=False):
     store: str | Path | Store | None
     tag: str
     check_target: bool
+    check_gradient: bool
     settings: Settings | None
     progress: bool
     callback: Callback | None
@@ -64,6 +65,7 @@ def infer(
     store: str | Path | Store | None = None,
     tag: str = "",
     check_target: bool = True,
+    check_gradient: bool = True,
     settings: Settings | None = None,
     progress: bool = True,
     callback: Callback | None = None,
@@ -85,6 +87,8 @@ def infer(
     tag              a note that is part of the run's identity in its store, such as a data version
     check_target     evaluate a stored point again before a run goes on or its result is
                      returned: a target that has changed is refused. False: for very slow ones
+    check_gradient   evaluate a point next to the first one that gives a gradient: one that is not
+                     that of the values is refused
     settings         ``Settings()``, or ``Settings.paper()`` for the 2018 algorithm; None: those of
                      the run that is resumed, or ``Settings()``
     progress         show a live display
@@ -122,6 +126,7 @@ def infer(
         store=store,
         tag=tag,
         check_target=check_target,
+        check_gradient=check_gradient,
         settings=settings,
         progress=progress,
         callback=callback,
@@ -139,7 +144,7 @@ def infer(
     open_pool = partial(
         EvaluationPool, problem, executor, workers=workers, time_limit=time_limit, policy=policy
     )
-    loop = RunLoop(open_pool, policy, batch_size, check_target)
+    loop = RunLoop(open_pool, policy, batch_size, check_target, check_gradient)
     if runs is not None and runs > 1:
         return infer_several(new_run, int(runs), x0, seed, store, loop, progress, callback)
 

@@ -19,30 +19,21 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import InvalidValueError, SparingWarning, StoreError, TargetError
-from sparing.executors.target_call import classify, evaluate
+from sparing.errors import SparingWarning, StoreError, TargetError
+from sparing.executors.target_call import evaluate
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_codec import checked_outcome
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
-from sparing.problem.gradients import (
-    NO_GRADIENT,
-    gradient_warnings,
-    read_gradient,
-    require_finite,
-)
+from sparing.problem.gradients import gradient_warnings
 from sparing.problem.problem import Points, Problem
-from sparing.problem.user_values import (
-    NOISE_WORDS,
-    is_whole,
-    noise_value,
-    one_number,
-    short_text,
-)
+from sparing.problem.user_values import is_whole, short_text
 from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
 from sparing.running.arguments import check_arguments
+from sparing.running.right_gradient import require_right_gradient
 from sparing.running.same_target import require_same_target
 from sparing.running.stored_run import open_store, settings_to_go_on_with, snapshot_state
+from sparing.running.telling import told_outcome
 from sparing.store import MemoryStore, Store
 from sparing.vbmc.engine import Engine
 from sparing.vbmc.final import warnings_for_the_user
@@ -221,44 +212,14 @@ class Inference:
         >>> run.tell([1.0, -0.4], problem.log_joint([1.0, -0.4])).identifier is None
         True
         """
+        if error is None and value is None:
+            raise ValueError("tell() needs the value of the log joint, or error=")
         if error is not None:
             outcome = Outcome(math.nan, Status.FAILED, duration, str(error) or repr(error))
-        elif value is None:
-            raise ValueError("tell() needs the value of the log joint, or error=")
         else:
-            given, noise = one_number(value), noise_value(noise_sd)
-            if given is None:
-                raise ValueError(f"the log joint must be one real number, got {short_text(value)}")
-            if noise is None:
-                raise ValueError(f"noise_sd must be {NOISE_WORDS}, got {short_text(noise_sd)}")
-            slopes, no_gradient = self._gradient(gradient)
-            status, message = classify(given)
-            values = {Status.OK: given, Status.OUT_OF_SUPPORT: -math.inf}
-            number = values.get(status, math.nan)
-            noise = noise if status is Status.OK else 0.0
-            outcome = Outcome(
-                number,
-                status,
-                duration,
-                message or no_gradient,
-                noise_sd=noise,
-                log_prior=self._log_prior(point),
-                gradient=slopes if status is Status.OK else None,
-            )
+            outcome = told_outcome(self.problem, value, noise_sd, gradient, duration)
+            outcome = replace(outcome, log_prior=self._log_prior(point))
         return self.tell_outcome(point, outcome)
-
-    def _gradient(self, gradient: ArrayLike | None) -> tuple[tuple[float, ...] | None, str]:
-        """A gradient that was told, and why there is none where one is due."""
-        if gradient is None:
-            return None, f"{NO_GRADIENT}it was not told" if self.problem.gradient else ""
-        try:
-            given = read_gradient(gradient, self.problem.names)
-        except InvalidValueError as error:
-            raise ValueError(f"the gradient cannot be used: {error}") from None
-        try:
-            return tuple(require_finite(given, self.problem.names).tolist()), ""
-        except InvalidValueError as error:
-            return None, f"{NO_GRADIENT}{error}"
 
     def _log_prior(self, point: Proposal | ArrayLike) -> float:
         """The prior's part of a value that was told; NaN where there is none to be had."""
@@ -346,6 +307,22 @@ class Inference:
         """
         call = functools.partial(evaluate, self.problem)
         require_same_target(self.evaluations, self.history[-1:], call)
+
+    def check_gradient(self) -> None:
+        """Compare the first gradient told with values of the problem's log density next to it.
+
+        `WrongGradientError` when they do not fit. ``infer`` does so by itself.
+
+        >>> steep = sparing.Problem(lambda x: (-float(x @ x), -2.0 * x), [-2], [2], gradient=True)
+        >>> run = sparing.Inference(steep, seed=1)
+        >>> evaluation = run.tell([0.5], -0.25, gradient=[-1.0])
+        >>> run.check_gradient()
+        """
+        call = functools.partial(evaluate, self.problem)
+        for entry in self.evaluations:
+            if entry.gradient is not None:
+                require_right_gradient(self.problem, entry.x, entry.outcome, call)
+                return
 
     @_one_at_a_time
     def stop(self, reason: StopReason = StopReason.CALLBACK) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from sparing.errors import SparingWarning
@@ -18,9 +18,11 @@ from sparing.executors.pool import EvaluationPool
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluation_codec import InvalidRecordError, record_to_outcome
 from sparing.problem.evaluations import Outcome, Proposal
+from sparing.problem.gradients import NO_GRADIENT
 from sparing.running.inference import Inference
 from sparing.running.interruption import Interruption
 from sparing.running.progress.display import Display
+from sparing.running.right_gradient import require_right_gradient
 from sparing.running.same_target import require_same_target
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
@@ -62,7 +64,7 @@ class DrivenRun:
             self.begun = True
             self.display.start()
 
-    def harvest(self) -> list[Proposal]:
+    def harvest(self, checked: Callable[[DrivenRun, Proposal, Outcome], Outcome]) -> list[Proposal]:
         """Use what workers left for an earlier process; returns the points nobody evaluates."""
         pending = {proposal.identifier: proposal for proposal in self.inference.pending}
         spool = self.inference.store.spool
@@ -74,7 +76,8 @@ class DrivenRun:
                     text = f"{spool.directory}/{identifier}.json cannot be used: {error}"
                     warnings.warn(f"{text}; evaluated again", SparingWarning, stacklevel=2)
                     continue
-                self.inference.tell_outcome(pending.pop(identifier), outcome)
+                proposal = pending.pop(identifier)
+                self.inference.tell_outcome(proposal, checked(self, proposal, outcome))
             spool.remove(identifier)
         if not pending and self.n_left == 0:  # resumed with a budget that was spent before
             self.inference.stop(StopReason.BUDGET)
@@ -111,8 +114,10 @@ class RunLoop:
     policy: FailurePolicy
     batch_size: int | None
     check_target: bool = True
+    check_gradient: bool = True
     interruption: Interruption = field(default_factory=Interruption)
     _owners: dict[Proposal, DrivenRun] = field(init=False, default_factory=dict)
+    _arrived: list[tuple[Proposal, Outcome]] = field(init=False, default_factory=list)
 
     def __enter__(self) -> Self:
         self._pool = self.open_pool()
@@ -131,24 +136,53 @@ class RunLoop:
 
     def _evaluate(self, x: Array) -> Outcome | None:
         """What the workers make of a point that no run asked for; None after an interruption."""
-        self._pool.submit(Proposal(0, x))
-        outcomes = self.interruption.break_into(self._pool.wait)
-        return outcomes[0][1] if outcomes else None
+        extra = Proposal(0, x)
+        self._pool.submit(extra)
+        while self.interruption.signal is None:
+            outcomes = self.interruption.break_into(self._pool.wait)
+            self._arrived += [pair for pair in outcomes if pair[0] is not extra]
+            for proposal, outcome in outcomes:
+                if proposal is extra:
+                    return outcome
+        return None
 
     def drive(self, runs: Sequence[DrivenRun]) -> None:
         """Take up what earlier processes left, then ask, wait and tell."""
-        for run in runs:
-            self._submit(run, run.harvest())
+        stored = [entry for run in runs for entry in run.inference.evaluations]
+        # A gradient that is stored was checked before it was.
+        known = any(entry.outcome.gradient is not None for entry in stored)
+        self._gradient_is_known = known or not self.check_gradient
+        for run, pending in [(run, run.harvest(self._checked)) for run in runs]:
+            self._submit(run, pending)
         while not all(run.finished for run in runs) and self.interruption.signal is None:
-            self._ask(runs)
             try:
-                outcomes = self.interruption.break_into(self._pool.wait)
+                if not self._arrived:
+                    self._ask(runs)
+                    self._arrived = self.interruption.break_into(self._pool.wait)
+                arrived, self._arrived = self._arrived, []
+                self._tell(arrived)
             except FailedEvaluationError as failure:  # the record comes before the end
-                run = self._owners[failure.proposal]
-                if not run.finished:
+                run = self._owners.get(failure.proposal)
+                if run is not None and not run.finished:
                     run.inference.tell_outcome(failure.proposal, failure.outcome)
                 raise
-            self._tell(outcomes)
+
+    def _checked(self, run: DrivenRun, proposal: Proposal, outcome: Outcome) -> Outcome:
+        """The outcome as it is recorded: the first gradient of all is checked before that.
+
+        One that is refused, or that nobody knows of, is not kept; its value is.
+        """
+        if outcome.gradient is None or self._gradient_is_known:
+            return outcome
+        doubted = replace(outcome, gradient=None, message=f"{NO_GRADIENT}it is not checked")
+        problem = run.inference.problem
+        try:
+            right = require_right_gradient(problem, proposal.x, outcome, self._evaluate)
+        except BaseException:
+            run.tell(proposal, doubted)
+            raise
+        self._gradient_is_known = right
+        return outcome if right else doubted
 
     def _ask(self, runs: Sequence[DrivenRun]) -> None:
         # Points of a run that has ended occupy their workers until they are evaluated.
@@ -167,7 +201,7 @@ class RunLoop:
         told = []
         for proposal, outcome in outcomes:
             run = self._owners.pop(proposal)
-            run.tell(proposal, outcome)
+            run.tell(proposal, self._checked(run, proposal, outcome))
             told.append(run.inference)
         for inference in dict.fromkeys(told):
             self.policy.check(inference.evaluations)
