@@ -149,7 +149,7 @@ def expected_log_joint_and_gradient(
                 if slopes is not None:  # c_p moves with μ and τ too
                     slope = slopes[sample, i]
                     for p in range(n_points):
-                        product = kernels[p] * slope[p]
+                        product = kernels[p] * slope[p]  # pyright: ignore[reportPossiblyUnboundVariable]
                         first_moment += product
                         second_moment += 2.0 * product * (coordinate[p] - centre)
                 inverse_square = np.exp(-2.0 * psi[2 * n_dimensions + 3 + i])

@@ -144,6 +144,4 @@ def _warm_up() -> None:
     fill_gradient_rows(z, lengths, 1.0, first_row, 0, square)
     copy_lower_to_upper(square)
     fill_gradient_cross(np.zeros((2, 1)), z, lengths, 1.0, first_row, np.zeros((2, 3)))
-    fill_gradient_covariance_gradient(
-        z, lengths, 1.0, first_row, square, np.zeros(3), np.zeros(2)
-    )
+    fill_gradient_covariance_gradient(z, lengths, 1.0, first_row, square, np.zeros(3), np.zeros(2))

@@ -86,9 +86,7 @@ def border_cholesky(lower: Array, column: Array, diagonal: float) -> tuple[Array
     return row, math.sqrt(schur_complement)
 
 
-def border_cholesky_rows(
-    lower: Array, columns: Array, corner: Array
-) -> tuple[Array, Array] | None:
+def border_cholesky_rows(lower: Array, columns: Array, corner: Array) -> tuple[Array, Array] | None:
     """The last k rows of the factor of A bordered by k more: (k, n), and their own factor (k, k).
 
     columns: covariances of the new rows with the old ones, (k, n); corner: with each other. None as

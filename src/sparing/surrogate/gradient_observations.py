@@ -65,7 +65,7 @@ class ObservedGradients:
         assert self.training.gradients is not None
         return self.training.gradients[self.training.has_gradient]
 
-    @cached_property
+    @property
     def observed(self) -> Array:
         """Values and derivatives, (N,)."""
         return self._rows(self.training.values, self._slopes)

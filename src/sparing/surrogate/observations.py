@@ -85,9 +85,9 @@ class Observations(Protocol):
         ...
 
     def last_rows(self, sample: Hyperparameters) -> tuple[Array, Array]:
-        """Covariances of the last point's k rows with those before, (k, N - k), and its own, (k, k).
+        """Covariances of the last point's k rows with those before and with each other.
 
-        The latter with noise.
+        (k, N - k), and (k, k) with their noise.
         """
         ...
 

@@ -71,7 +71,7 @@ class TrainingSet:
         """Which points' gradients are known, (n,)."""
         if self.gradients is None:
             return np.zeros(self.n_points, dtype=np.bool_)
-        return np.isfinite(self.gradients).all(axis=1)
+        return np.all(np.isfinite(self.gradients), axis=1)
 
     def with_point(
         self, x: Array, y: float, noise_variance: float = 0.0, gradient: Array | None = None
