@@ -76,7 +76,7 @@ class Collapsed:
     # Rows of values and derivatives that hyperparameters are trained on, and that the process is
     # conditioned on: beyond them the gradients of the points with the lowest values are left out.
     n_rows_trained: int = 400
-    n_rows: int = 1500
+    n_rows: int = 1200
 
     def __post_init__(self) -> None:
         require_positive(self, "n_ascents", "n_weighted_candidates", "n_rows_trained", "n_rows")

@@ -67,6 +67,11 @@ class TrainingSet:
         return self.inputs.shape[1]
 
     @property
+    def n_rows(self) -> int:
+        """Numbers that are known: values, and derivatives."""
+        return self.n_points + self.dimension * int(self.has_gradient.sum())
+
+    @property
     def has_gradient(self) -> NDArray[np.bool_]:
         """Which points' gradients are known, (n,)."""
         if self.gradients is None:

@@ -45,7 +45,7 @@ def train_surrogate(
     n_samples = None
     if not state.sampling_stopped:
         schedule = settings.sampling
-        n_samples = schedule.n_samples(training.n_points, searching=state.searching)
+        n_samples = schedule.n_samples(training.n_rows, searching=state.searching)
     generator = streams.generator("hyperparameters", state.iteration)
     surrogate = settings.surrogate.train(training, n_samples, generator, previous)
     return TrainedSurrogate(transform, surrogate, trained_on, True, support)
