@@ -72,9 +72,9 @@ result = sparing.infer(problem, seed=1, max_evaluations=25, progress=False)
 print(result.log_evidence.hex(), result.elbo.hex(), *[v.hex() for v in result.posterior.mean])
 if len(sys.argv) > 1:
     for kernel in compilation.kernels:
-        (code,) = kernel.inspect_llvm().values()
-        name = f"{kernel.py_func.__module__}.{kernel.py_func.__name__}.ll"
-        Path(sys.argv[1], name).write_text(code)
+        for number, code in enumerate(kernel.inspect_llvm().values()):
+            name = f"{kernel.py_func.__module__}.{kernel.py_func.__name__}.{number}.ll"
+            Path(sys.argv[1], name).write_text(code)
 """
 
 

@@ -48,7 +48,7 @@ def with_another_process(monkeypatch, work):
     """What was started beside the work; the compiled kernels are told not to be there."""
     started = []
     monkeypatch.setattr(compilation, "all_cached", lambda: False)
-    monkeypatch.setattr(compilation, "compile_all", lambda: None)
+    monkeypatch.setattr(compilation, "compile_all", lambda **_: None)
     monkeypatch.setattr(compilation, "_is_worth_a_process", lambda: True)
     monkeypatch.setattr(compilation, "_warm_ups", [work, *compilation._elsewhere])
     monkeypatch.setattr(

@@ -179,12 +179,14 @@ def test_only_the_prior_of_theta_enters():
     training = shifted(training_set(2, 20))
     prior = wide_prior(training)
     posterior = CollapsedPosterior(training, prior)
-    assert posterior.prior.location.size == posterior.n_covariance == 4
+    assert posterior.prior.location.size == posterior.n_theta == 4
     theta = thetas(2, 1)[0]
     moved = HyperparameterPrior(prior.location, 2.0 * prior.scale, prior.lower, prior.upper)
     other = CollapsedPosterior(training, moved)
     difference = other.at(theta).value - posterior.at(theta).value
-    expected = moved.leading(4).log_density(theta) - prior.leading(4).log_density(theta)
+    first = np.arange(4)
+    expected = moved.of_entries(first).log_density(theta)
+    expected -= prior.of_entries(first).log_density(theta)
     assert difference == pytest.approx(expected, abs=1e-9)
 
 
@@ -260,7 +262,7 @@ def test_hard_data_gives_finite_values_gradients_and_draws(case):
     training = shifted(HARD[case])
     prior = EmpiricalPrior().of(training)
     posterior = CollapsedPosterior(training, prior)
-    corners = prior.leading(4)
+    corners = prior.of_entries(np.arange(4))
     for theta in (corners.location, corners.lower, corners.upper):
         found, gradient = posterior.with_gradient(theta)
         assert np.isfinite(found.value)

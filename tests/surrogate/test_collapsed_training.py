@@ -82,7 +82,7 @@ def test_the_maximum_is_that_of_many_ascents_of_the_dense_formula(dimension, n):
 
     def objective(theta):
         inside = np.clip(theta, *bounds.T)
-        prior_density = prior.leading(size).log_density(inside)
+        prior_density = prior.of_entries(np.arange(size)).log_density(inside)
         return -float(dense_log_likelihoods(training, inside)) - prior_density
 
     bounds = np.column_stack([prior.lower[:size], prior.upper[:size]])
@@ -121,7 +121,7 @@ def test_samples_follow_the_posterior():
     axes = (0.5 * (edges[1:] + edges[:-1])).T
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     log_density = dense_log_likelihoods(training, grid)
-    log_density += [prior.leading(3).log_density(theta) for theta in grid]
+    log_density += [prior.of_entries(np.arange(3)).log_density(theta) for theta in grid]
     weights = np.exp(log_density - log_density.max())
     weights /= weights.sum()
     mean = weights @ grid
@@ -325,7 +325,7 @@ def test_the_score_is_the_largest_collapsed_posterior_among_the_samples():
     psi = prior.location + 0.3 * generator.normal(size=(4, 9))
     psi[:, 2] = generator.uniform(-1.0, 1.0, 4)  # its prior is flat
     dense = dense_log_likelihoods(training, psi[:, :4])
-    dense += [prior.leading(4).log_density(row[:4]) for row in psi]
+    dense += [prior.of_entries(np.arange(4)).log_density(row[:4]) for row in psi]
     score = [strategy.score(condition(training, psi[rows])) for rows in (slice(2), slice(2, 4))]
     expected = np.max(dense[:2]) - np.max(dense[2:])
     assert score[0] - score[1] == pytest.approx(expected, rel=1e-6)
@@ -339,7 +339,7 @@ def test_conditioning_on_what_was_found_gives_the_same_process():
 
 
 def test_bad_settings_are_errors():
-    for name in ("n_ascents", "n_weighted_candidates"):
+    for name in ("n_ascents", "n_weighted_candidates", "n_rows_trained", "n_rows"):
         with pytest.raises(ValueError, match=f"{name} must be positive"):
             Collapsed(**{name: 0})
     with pytest.raises(ValueError, match="n_random_starts must not be negative"):

@@ -66,13 +66,16 @@ def test_shifting_moves_only_the_mean_maximum():
     assert prior.shifted(7.0).log_density(moved) == pytest.approx(prior.log_density(psi))
 
 
-def test_leading_entries_have_a_prior_of_their_own():
+def test_some_entries_have_a_prior_of_their_own():
     prior = some_prior()
     psi = np.array([1.0, 0.3, 1.5, -2.0, 4.0, 0.0])
     expected = sum(stats.t(3, prior.location[i], prior.scale[i]).logpdf(psi[i]) for i in (0, 2))
-    assert prior.leading(3).log_density(psi[:3]) == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_array_equal(prior.leading(3).gradient(psi[:3]), prior.gradient(psi)[:3])
-    assert prior.leading(3).log_density(np.array([1.0, 5.1, 1.5])) == -math.inf
+    for entries in (np.array([0, 1, 2]), np.array([2, 0, 5])):
+        some = prior.of_entries(entries)
+        assert some.log_density(psi[entries]) == pytest.approx(expected, rel=1e-12)
+        np.testing.assert_array_equal(some.gradient(psi[entries]), prior.gradient(psi)[entries])
+    first = prior.of_entries(np.arange(3))
+    assert first.log_density(np.array([1.0, 5.1, 1.5])) == -math.inf
 
 
 def test_high_posterior_density_set_is_best_first_and_never_tiny():

@@ -46,6 +46,17 @@ def random_gp(n_points, dimension, n_samples, seed, offset=0.0) -> GaussianProce
     return condition(TrainingSet(inputs, values), np.array(rows))
 
 
+def random_gradient_gp(n_points, dimension, n_samples, seed, offset=0.0) -> GaussianProcess:
+    """The same function, gradients known at all points but every third."""
+    plain = random_gp(n_points, dimension, n_samples, seed, offset)
+    inputs = plain.training.inputs
+    gradients = -inputs + 3.0 * np.cos(3.0 * inputs)
+    gradients[2::3] = np.nan
+    training = TrainingSet(inputs, plain.training.values, gradients=gradients)
+    log_noise_sd = np.full((n_samples, 1), np.log(0.1))
+    return condition(training, np.hstack([plain.parameters, log_noise_sd]))
+
+
 def gaussian_gp(mean, sd, n_points, seed, offset=0.0) -> GaussianProcess:
     """A process whose posterior mean is the log of offset-shifted N(mean, diag(sd²)), exactly."""
     generator = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from tests.variational.support import (
     gaussian_gp,
     hyperparameters,
     random_gp,
+    random_gradient_gp,
     random_mixture,
 )
 
@@ -21,10 +22,13 @@ from sparing.variational.elbo import (
 from sparing.variational.entropy import entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
 
+MAKERS = [random_gp, random_gradient_gp]
 
+
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize(("dimension", "n_samples"), [(1, 1), (2, 3), (4, 2)])
-def test_mean_against_monte_carlo(dimension, n_samples):
-    mixture, gp = random_mixture(4, dimension, 1), random_gp(25, dimension, n_samples, 2)
+def test_mean_against_monte_carlo(dimension, n_samples, make):
+    mixture, gp = random_mixture(4, dimension, 1), make(25, dimension, n_samples, 2)
     joint = expected_log_joint(mixture, gp)
     values, _ = gp.predict_each(mixture.sample(200_000, np.random.default_rng(3)))
     error = values.std(axis=1) / np.sqrt(values.shape[1])
@@ -32,9 +36,10 @@ def test_mean_against_monte_carlo(dimension, n_samples):
     assert joint.mean == pytest.approx(joint.mean_by_sample.mean())
 
 
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize(("dimension", "n_samples"), [(1, 1), (2, 2), (4, 1)])
-def test_variance_against_monte_carlo(dimension, n_samples):
-    mixture, gp = random_mixture(4, dimension, 4), random_gp(8, dimension, n_samples, 5)
+def test_variance_against_monte_carlo(dimension, n_samples, make):
+    mixture, gp = random_mixture(4, dimension, 4), make(8, dimension, n_samples, 5)
     joint = expected_log_joint(mixture, gp)
     # E over independent x, x' from q of C(f(x), f(x')): an average over blocks of pairs.
     generator = np.random.default_rng(6)
@@ -78,12 +83,13 @@ def test_variance_is_clipped_at_zero():
     assert combine_components(np.ones(1), np.zeros((1, 1)), negative).variance == 0.0
 
 
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize(
     ("n_components", "dimension", "n_samples"), [(1, 1, 1), (4, 1, 2), (1, 3, 1), (4, 3, 3)]
 )
-def test_gradient(n_components, dimension, n_samples):
+def test_gradient(n_components, dimension, n_samples, make):
     mixture = random_mixture(n_components, dimension, 10)
-    gp = random_gp(15, dimension, n_samples, 11)
+    gp = make(15, dimension, n_samples, 11)
     value, gradient = expected_log_joint_gradient(mixture, gp)
     assert value == pytest.approx(expected_log_joint(mixture, gp).mean, rel=1e-10)
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
+from sparing.surrogate.parabola import Parabola
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.whitening import (
     Unwhitened,
@@ -53,11 +54,11 @@ LONG = GaussianMixture([0.5, 0.5], [[-0.3, -0.2], [0.3, 0.2]], [0.1, 0.1], [1.0,
 
 
 def test_round_posteriors_are_not_whitened():
-    assert Whitened().candidates(PLAIN, ROUND, iteration=9, last=0) == []
+    assert Whitened().candidates(PLAIN, [ROUND], iteration=9, last=0) == []
 
 
 def test_a_long_posterior_is_whitened_by_its_covariance():
-    (found,) = Whitened(width=0.25).candidates(PLAIN, LONG, iteration=9, last=0)
+    (found,) = Whitened(width=0.25).candidates(PLAIN, [LONG], iteration=9, last=0)
     assert found.number == 10  # that of the iteration
     draws = LONG.sample(100_000, np.random.default_rng(1))
     whitened = found.to_working(PLAIN.to_user(draws))
@@ -65,24 +66,39 @@ def test_a_long_posterior_is_whitened_by_its_covariance():
     np.testing.assert_allclose(np.cov(whitened.T), 0.25**2 * np.eye(2), atol=0.003)
 
 
+def test_every_shape_that_is_not_round_gives_a_candidate():
+    """What gradients show of it beside q, in the order of the shapes."""
+    axes = np.array([[0.6, -0.8], [0.8, 0.6]])
+    parabola = Parabola(np.array([0.2, -0.1]), axes, np.array([0.09, 0.0025]), 0.0)
+    found = Whitened(width=0.25).candidates(PLAIN, [LONG, ROUND, parabola], iteration=9, last=0)
+    assert len(found) == 2
+    for candidate, shape in zip(found, (LONG, parabola), strict=True):
+        moved = candidate.to_working(PLAIN.to_user(shape.mean + 0.1 * np.eye(2)))
+        linear = (moved - candidate.to_working(PLAIN.to_user(shape.mean[None]))).T / 0.1
+        np.testing.assert_allclose(
+            linear @ shape.covariance @ linear.T, 0.0625 * np.eye(2), atol=1e-12
+        )
+    assert Whitened().candidates(found[0], [], iteration=12, last=9) == []
+
+
 def test_the_first_coordinates_stay_a_candidate():
-    (whitened,) = Whitened().candidates(PLAIN, LONG, iteration=9, last=0)
-    (back,) = Whitened().candidates(whitened, ROUND, iteration=12, last=9)
+    (whitened,) = Whitened().candidates(PLAIN, [LONG], iteration=9, last=0)
+    (back,) = Whitened().candidates(whitened, [ROUND], iteration=12, last=9)
     assert back.whitening is None
     assert back.number == PLAIN.number
-    assert len(Whitened().candidates(whitened, LONG, iteration=12, last=9)) == 2
+    assert len(Whitened().candidates(whitened, [LONG], iteration=12, last=9)) == 2
 
 
 def test_whitening_is_tried_now_and_then_and_never_in_one_dimension():
-    assert Whitened(every=3).candidates(PLAIN, LONG, iteration=9, last=7) == []
-    assert len(Whitened(every=3).candidates(PLAIN, LONG, iteration=9, last=6)) == 1
+    assert Whitened(every=3).candidates(PLAIN, [LONG], iteration=9, last=7) == []
+    assert len(Whitened(every=3).candidates(PLAIN, [LONG], iteration=9, last=6)) == 1
     line = ParameterTransform.from_problem(Problem(lambda x: 0.0, [-1.0], [1.0]))
     two = GaussianMixture([0.5, 0.5], [[-1.0], [1.0]], [0.1, 0.1], [1.0])
-    assert Whitened().candidates(line, two, iteration=9, last=0) == []
+    assert Whitened().candidates(line, [two], iteration=9, last=0) == []
 
 
 def test_the_paper_never_whitens():
-    assert Unwhitened().candidates(PLAIN, LONG, iteration=9, last=0) == []
+    assert Unwhitened().candidates(PLAIN, [LONG], iteration=9, last=0) == []
     assert Unwhitened().minimal_gain == np.inf
 
 

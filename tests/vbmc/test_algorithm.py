@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
+from tests.hand_made import with_outcome
 from tests.vbmc.support import (
     EXACT,
     NAMES,
@@ -207,29 +208,40 @@ def trained_solution(subject, before, entries, mixture):
 
 def test_other_coordinates_are_not_tried_while_searching():
     subject = algorithm()
-    assert subject.other_coordinates(state(phase=Phase.SEARCHING), DIAGONAL) == []
-    (candidate,) = subject.other_coordinates(state(), DIAGONAL)
+    assert subject.other_coordinates(state(phase=Phase.SEARCHING), DIAGONAL, []) == []
+    (candidate,) = subject.other_coordinates(state(), DIAGONAL, [])
     assert candidate.number == 4  # the coming iteration
+
+
+def test_coordinates_that_gradients_show_are_tried_while_searching():
+    matrix = np.linalg.inv(np.array([[1.0, 0.97], [0.97, 1.0]]))
+    entries = [with_outcome(e, gradient=tuple(-matrix @ e.x)) for e in correlated(4)]
+    searching = state(phase=Phase.SEARCHING)
+    (shown,) = algorithm().other_coordinates(searching, DIAGONAL, entries)
+    u = shown.to_working(np.zeros((1, 2)))
+    np.testing.assert_allclose(u, 0.0, atol=1e-9)
+    assert len(algorithm().other_coordinates(state(), DIAGONAL, entries)) == 2
+    assert algorithm().other_coordinates(searching, DIAGONAL, entries[:3]) == []  # D + 2 show it
 
 
 def test_other_coordinates_are_tried_at_most_every_few_iterations():
     subject = algorithm(coordinates=Whitened(every=3))
-    assert subject.other_coordinates(state(last_whitening=1), DIAGONAL) == []
-    assert len(subject.other_coordinates(state(last_whitening=0), DIAGONAL)) == 1
+    assert subject.other_coordinates(state(last_whitening=1), DIAGONAL, []) == []
+    assert len(subject.other_coordinates(state(last_whitening=0), DIAGONAL, [])) == 1
     paper = algorithm(coordinates=Unwhitened())
-    assert paper.other_coordinates(state(), DIAGONAL) == []
+    assert paper.other_coordinates(state(), DIAGONAL, []) == []
 
 
 def test_other_coordinates_are_tried_at_once_in_a_run_that_was_told_much():
     first = initial_state(TRANSFORM, np.empty((0, 2)))
     told = replace(first, phase=Phase.ADAPTING, history=state().history[:1])
-    assert len(algorithm().other_coordinates(told, DIAGONAL)) == 1
+    assert len(algorithm().other_coordinates(told, DIAGONAL, [])) == 1
 
 
 def test_coordinates_in_which_the_surrogate_gains_are_kept():
     subject, entries, before = algorithm(variational=QUICK), correlated(), state(mixture=DIAGONAL)
     current = trained_solution(subject, before, entries, DIAGONAL)
-    candidates = subject.other_coordinates(before, current.mixture)
+    candidates = subject.other_coordinates(before, current.mixture, entries)
     best = subject.in_best_coordinates(before, current, candidates, entries)
     assert best.transform is candidates[0]
     score = Collapsed().score
@@ -247,7 +259,7 @@ def test_the_mixture_goes_along_into_new_coordinates(monkeypatch):
     monkeypatch.setattr(algorithm_module, "fit_posterior", fitted)
     subject, entries, before = algorithm(), correlated(), state(mixture=ROUGH)
     current = trained_solution(subject, before, entries, DIAGONAL)  # the fit of this iteration
-    (transform,) = subject.other_coordinates(before, current.mixture)
+    (transform,) = subject.other_coordinates(before, current.mixture, entries)
     subject.in_best_coordinates(before, current, [transform], entries)
     found = transform.to_user(starts[0].means)
     np.testing.assert_allclose(found, TRANSFORM.to_user(DIAGONAL.means), atol=1e-9)
@@ -257,7 +269,7 @@ def test_without_a_gain_the_current_coordinates_are_kept():
     entries, before = design(25), state(mixture=DIAGONAL)  # the target is round, whatever q says
     subject = algorithm(variational=QUICK)
     current = trained_solution(subject, before, entries, DIAGONAL)
-    candidates = subject.other_coordinates(before, current.mixture)
+    candidates = subject.other_coordinates(before, current.mixture, entries)
     assert len(candidates) == 1
     assert subject.in_best_coordinates(before, current, candidates, entries) is current
 
@@ -266,14 +278,14 @@ def test_the_gain_must_be_worth_it():
     entries, before = correlated(), state(mixture=DIAGONAL)
     strict = algorithm(variational=QUICK, coordinates=Whitened(minimal_gain=1e6))
     current = trained_solution(strict, before, entries, DIAGONAL)
-    candidates = strict.other_coordinates(before, current.mixture)
+    candidates = strict.other_coordinates(before, current.mixture, entries)
     assert strict.in_best_coordinates(before, current, candidates, entries) is current
 
 
 def test_of_several_coordinates_the_best_are_kept():
     subject, entries, before = algorithm(variational=QUICK), correlated(), state(mixture=DIAGONAL)
     current = trained_solution(subject, before, entries, DIAGONAL)
-    (whitened,) = subject.other_coordinates(before, current.mixture)
+    (whitened,) = subject.other_coordinates(before, current.mixture, entries)
     half = TRANSFORM.whitened(np.zeros(2), np.array([[1.0, -0.4], [-0.4, 1.0]]), number=9)
     for candidates in ([whitened, half], [half, whitened]):
         best = subject.in_best_coordinates(before, current, candidates, entries)

@@ -3,7 +3,8 @@
 About half of them are compiled by another process meanwhile, and met in the cache.
 
 Every kernel takes C-contiguous float64 arrays, int64 and float64 scalars only, so that one
-compilation serves every dimension D, number of points n, components K and samples S.
+compilation serves every dimension D, number of points n, components K and samples S. What only
+targets with gradients need is compiled with the first of them (`gradient_process`).
 
 A loop that sums must not also store: where it does, the compiled code sums in another order
 whenever two arrays happen to lie close together in memory, so that two equal runs differ in their
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import logging
 import os
 import subprocess
@@ -39,6 +41,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_mod
 COMPILE_SECONDS = 12
 NOTICE = f"compiling numerical kernels, once per machine, about {COMPILE_SECONDS} s"
 
+GRADIENT_KERNELS = "sparing.kernels.gradient_process"
 kernels: list[Any] = []  # of the modules that have been imported
 _warm_ups: list[Callable[[], None]] = []
 _elsewhere: list[Callable[[], None]] = []  # of them those that another process may compile
@@ -128,21 +131,28 @@ def compile_share() -> None:
 
 
 @functools.cache
-def compile_all() -> None:
-    """Compile every registered kernel, or load it from the cache; once per process."""
+def compile_all(*, gradients: bool = False) -> None:
+    """Compile every registered kernel, or load it from the cache; once per process.
+
+    With ``gradients`` those as well that only targets with gradients need.
+    """
+    if gradients:
+        importlib.import_module(GRADIENT_KERNELS)
     for function in _warm_ups:
         function()
 
 
-def compile_with_notice(announce: Callable[[], None]) -> None:
+def compile_with_notice(announce: Callable[[], None], *, gradients: bool = False) -> None:
     """Compile or load every kernel; ``announce()`` first when some are not in the cache."""
+    if gradients:
+        importlib.import_module(GRADIENT_KERNELS)
     if not all_cached():
         announce()
         with _another_process():
             for function in _warm_ups:
                 if function not in _elsewhere:
                     function()
-    compile_all()
+    compile_all(gradients=gradients)
 
 
 @contextmanager

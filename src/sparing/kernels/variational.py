@@ -120,7 +120,9 @@ _component_integrals = inlined(component_integrals)
 
 
 @kernel
-def score_candidates(phis, n_components, inputs, alpha, hyperparameters, bounds, penalties, scores):
+def score_candidates(
+    phis, n_components, inputs, alpha, slopes, hyperparameters, bounds, penalties, scores
+):
     """Write F of every row φ of phis into scores, with the entropy's lower bound for H."""
     shape = (n_components, inputs.shape[0])
     weights, means = np.empty(shape[0]), np.empty(shape)
@@ -131,7 +133,9 @@ def score_candidates(phis, n_components, inputs, alpha, hyperparameters, bounds,
         _unpack_parameters(phi, weights, means, scales, lengths)
         value = entropy_lower_bound(weights, means, scales, lengths)
         value -= _add_penalty_gradient(phi, weights, means, bounds, penalties, gradient)
-        integrals = _component_integrals(means, scales, lengths, inputs, alpha, hyperparameters)
+        integrals = _component_integrals(
+            means, scales, lengths, inputs, alpha, slopes, hyperparameters
+        )
         for k in range(n_components):
             value += weights[k] * np.mean(integrals[:, k])
         scores[row] = value if np.isfinite(value) else -np.inf
@@ -234,6 +238,7 @@ def maximise_objective(
     n_components,
     inputs,
     alpha,
+    slopes,
     hyperparameters,
     normals,
     first_normals,
@@ -271,7 +276,7 @@ def maximise_objective(
     for t in range(first_normals.size):
         _unpack_parameters(current, weights, means, scales, lengths)
         value = expected_log_joint_and_gradient(
-            weights, means, scales, lengths, inputs, alpha, hyperparameters, joint_parts
+            weights, means, scales, lengths, inputs, alpha, slopes, hyperparameters, joint_parts
         )
         value += entropy_and_gradient(
             weights, means, scales, lengths, normals, first_normals[t], n_samples, n_fresh,
@@ -309,20 +314,37 @@ def maximise_objective(
 
 @warm_up
 def _warm_up() -> None:
-    phi, one, expansion, bounds, penalties = _tiny_arguments()
-    learning, first = np.ones(len(LEARNING_FIELDS)), np.zeros(1, dtype=np.int64)
+    phi, one, _, bounds, penalties = _tiny_arguments()
     unpack_parameters(phi, np.ones(1), np.zeros((1, 1)), one, one)
     add_penalty_gradient(phi, one, np.zeros((1, 1)), bounds, penalties, np.zeros(4))
-    maximise_objective(phi, 1, *expansion, one, first, 1, 1, bounds, penalties, learning, 1, 1)
+    _maximise_tiny(None)
 
 
 @warm_up_elsewhere
 def _warm_up_scores() -> None:
-    phi, one, expansion, bounds, penalties = _tiny_arguments()
+    _score_tiny(None)
+
+
+def _maximise_tiny(slopes) -> None:
+    phi, one, expansion, bounds, penalties = _tiny_arguments(slopes)
+    learning, first = np.ones(len(LEARNING_FIELDS)), np.zeros(1, dtype=np.int64)
+    maximise_objective(phi, 1, *expansion, one, first, 1, 1, bounds, penalties, learning, 1, 1)
+
+
+def _score_tiny(slopes) -> None:
+    phi, one, expansion, bounds, penalties = _tiny_arguments(slopes)
     score_candidates(phi[None, :], 1, *expansion, bounds, penalties, one)
 
 
-def _tiny_arguments():
+def warm_up_with_slopes() -> None:
+    """Compile what the fit needs of a surrogate with slopes."""
+    slopes = np.zeros((1, 1, 1))
+    _maximise_tiny(slopes)
+    _score_tiny(slopes)
+
+
+def _tiny_arguments(slopes=None):
     square = np.zeros((1, 1))
-    expansion, penalties = (square, square, np.zeros((1, 6))), np.zeros(len(PENALTY_FIELDS))
+    expansion = (square, square, slopes, np.zeros((1, 6)))
+    penalties = np.zeros(len(PENALTY_FIELDS))
     return np.zeros(4), np.ones(1), expansion, np.zeros((4, 1)), penalties

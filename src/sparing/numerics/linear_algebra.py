@@ -86,6 +86,21 @@ def border_cholesky(lower: Array, column: Array, diagonal: float) -> tuple[Array
     return row, math.sqrt(schur_complement)
 
 
+def border_cholesky_rows(lower: Array, columns: Array, corner: Array) -> tuple[Array, Array] | None:
+    """The last k rows of the factor of A bordered by k more: (k, n), and their own factor (k, k).
+
+    columns: covariances of the new rows with the old ones, (k, n); corner: with each other. None as
+    in `border_cholesky`.
+    """
+    rows = solve_lower_rows(lower, columns.copy())
+    complement = corner - rows @ rows.T
+    smallest = (lower.shape[0] + len(rows)) * MACHINE_EPSILON * np.diagonal(corner)
+    own = complement.copy()
+    if not _factorise_in_place(own) or (np.diagonal(own) ** 2 <= smallest).any():
+        return None
+    return rows, np.tril(own)
+
+
 def solve_lower(lower: Array, vector: Array) -> Array:
     """L^-1 b for one vector."""
     return dtrsv(lower.T, vector, lower=0, trans=1)

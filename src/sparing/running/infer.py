@@ -152,7 +152,7 @@ def infer(
         refuse_group(Path(store))
     run = new_run(x0=x0, seed=seed, store=store)
     with run, make_display(progress, problem, run.max_evaluations) as display, loop:
-        compile_with_notice(display.compiling)
+        compile_with_notice(display.compiling, gradients=problem.gradient is not None)
         driven = DrivenRun(run, display, callback)
         driven.begin()
         with loop.interruption.watched():

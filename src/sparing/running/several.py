@@ -75,7 +75,7 @@ def infer_several(
         budget = runs[0].max_evaluations
         display = opened.enter_context(make_display(progress, problem, budget, n_runs))
         opened.enter_context(loop)
-        compile_with_notice(display.compiling)
+        compile_with_notice(display.compiling, gradients=problem.gradient is not None)
         display.start()
         pooled = None
         with interruption.watched():

@@ -8,9 +8,9 @@ times stiffer than in the rest, and counts the freedom the mean function used up
 it instead makes sigma_f too small by a factor of sqrt(1 - (2D + 1) / n).
 
 Notation (D dimensions, n training points)
-    theta    [log ell_1..D, log sigma_f, log sigma_obs], (D + 2,)
-    p        [m_0, x_m 1..D, log omega_1..D], (2D + 1,); psi = [theta, p]
-    A = L L^T  covariance of the values, noise included, (n, n)
+    theta    [log ell_1..D, log sigma_f, log sigma_obs], and log sigma_g where gradients are known
+    p        [m_0, x_m 1..D, log omega_1..D], (2D + 1,); psi has both (layout.py)
+    A = L L^T  covariance of the N rows (observations.py), noise included, (N, N)
     B        diag(1 / s), the weak normal prior of beta, (2D + 1, 2D + 1)
     R        triangle of [L^-1 [phi, y]; [B, 0]], (2D + 2, 2D + 2); G = R_beta^T R_beta is the
              precision of beta
@@ -30,7 +30,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from sparing.kernels.gaussian_process import fill_covariance_gradient
 from sparing.kernels.mean_projection import project_mean
 from sparing.kernels.mean_sampling import UNIFORMS_AT_MOST, draw_mean, sample_mean
 from sparing.numerics.arrays import Array
@@ -44,9 +43,9 @@ from sparing.numerics.linear_algebra import (
     solve_lower_transposed_rows,
     triangle_of_rows,
 )
-from sparing.surrogate.covariance import gram_matrix, scaled_transpose
 from sparing.surrogate.hyperparameters import HyperparameterPrior
 from sparing.surrogate.layout import Layout
+from sparing.surrogate.observations import observations
 from sparing.surrogate.training_set import TrainingSet
 
 # SD of the coefficients of the mean function's prior, in ranges of the values: a quadratic that
@@ -70,29 +69,36 @@ class CollapsedValue:
     triangle: Array
 
     def with_mean(self, mean: Array) -> Array:
-        """psi, (3D + 3,), with the given mean function, (2D + 1,)."""
-        return np.concatenate([self.theta, mean])
+        """psi with the given mean function, (2D + 1,)."""
+        first = Layout((mean.size - 1) // 2).n_covariance
+        return np.concatenate([self.theta[:first], mean, self.theta[first:]])
 
 
 class CollapsedPosterior:
     """log p(theta | y); the values' maximum has to be near zero (`shifted_to_zero`)."""
 
     def __init__(self, training: TrainingSet, prior: HyperparameterPrior) -> None:
-        self.layout = Layout(training.dimension)
+        self.layout = Layout(training.dimension, int(training.gradients is not None))
         self.n_mean = 2 * training.dimension + 1  # length of p
-        self._training = training
-        self._centre = training.inputs.mean(axis=0)
+        self.training = training
+        self._observed = observations(training)
+        centre = training.inputs.mean(axis=0)
         extent = np.ptp(training.inputs, axis=0)
-        self._unit = np.where(extent > 0.0, extent, 1.0)
-        u = (training.inputs - self._centre) / self._unit
-        self._features = np.vstack([np.ones(training.n_points), u.T, u.T**2, training.values])
+        unit = np.where(extent > 0.0, extent, 1.0)
+        self._features = self._observed.features(centre, unit)
         spread = max(float(np.ptp(training.values)), 1.0)
         self._prior_rows = np.zeros((self.n_mean, self.n_mean + 1))
         np.fill_diagonal(self._prior_rows, 1.0 / (COEFFICIENT_RANGES * spread))
-        self.n_covariance = self.layout.n_covariance  # length of theta, D + 2
-        self.prior = prior.leading(self.n_covariance)
-        lower, upper = prior.lower[self.n_covariance :], prior.upper[self.n_covariance :]
-        self._frame = (self._centre, self._unit, lower, upper)  # what the kernels of p ask for
+        self.n_theta = self.layout.theta.size
+        self.prior = prior.of_entries(self.layout.theta)
+        lower, upper = prior.lower[self.layout.mean], prior.upper[self.layout.mean]
+        self._centre, self._unit = centre, unit
+        self._frame = (centre, unit, lower, upper)  # what the kernels of p ask for
+
+    @property
+    def n_gradients(self) -> int:
+        """At how many points gradients count."""
+        return int(self.training.has_gradient.sum())
 
     def at(self, theta: Array) -> CollapsedValue:
         """The log posterior at theta and the mean function that goes with it."""
@@ -100,19 +106,19 @@ class CollapsedPosterior:
 
     def correlation_with_nearest(self, theta: Array) -> float:
         """Of a point with its nearest, on average; at 0 the kernel is white noise to the data."""
-        if self._training.n_points < 2:
+        if self.training.n_points < 2:
             return 1.0
-        scaled = self._training.inputs / np.exp(theta[self.layout.log_lengths])
+        scaled = self.training.inputs / np.exp(theta[self.layout.log_lengths])
         distances = KDTree(scaled).query(scaled, 2)[0][:, 1]
         return float(np.mean(np.exp(-0.5 * distances**2)))
 
     def with_gradient(self, theta: Array) -> tuple[CollapsedValue, Array]:
-        """The log posterior and its gradient, (D + 2,).
+        """The log posterior and its gradient.
 
         R v stays at its minimum as theta moves, so F's gradient is the partial one. That of
         log |A| + log |G| is tr[(A^-1 - W^T W) dA] with W = R_beta^-T phi^T A^-1.
         """
-        found, z, matrix, half = self._evaluate(theta)
+        found, matrix, half = self._evaluate(theta)
         v = self._combination(found.mean)
         alpha = solve_lower_transposed(matrix, half.T @ v)
         beta_triangle = np.ascontiguousarray(found.triangle[:-1, :-1].T)
@@ -121,13 +127,13 @@ class CollapsedPosterior:
         factors = solve_lower_transposed_rows(matrix, factors)
         invert_from_cholesky(matrix)
         add_outer_products(matrix, -1.0, factors)
-        gradient = np.empty(self.n_covariance)
-        variance = math.exp(2.0 * theta[self.layout.log_output_scale])
-        fill_covariance_gradient(
-            z, variance, matrix, alpha, np.empty(alpha.size), gradient[: self.layout.dimension + 1]
-        )
-        noise_variance = math.exp(2.0 * theta[self.layout.log_noise_sd])
-        gradient[-1] = noise_variance * (float(alpha @ alpha) - float(matrix.trace()))
+        layout = self.layout
+        lengths = np.exp(theta[layout.log_lengths])
+        variance = math.exp(2.0 * theta[layout.log_output_scale])
+        of_covariance = self._observed.covariance_gradient(lengths, variance, matrix, alpha)
+        traces = self._observed.noise_traces(matrix, alpha)
+        levels = [math.exp(2.0 * entry) for entry in theta[layout.log_noise_sd :]]
+        gradient = np.concatenate([of_covariance, levels * traces])
         return found, gradient + self.prior.gradient(theta)
 
     def draw_mean(self, found: CollapsedValue, generator: np.random.Generator) -> Array:
@@ -150,14 +156,14 @@ class CollapsedPosterior:
         uniforms = generator.random(n_uniforms)
         sample_mean(triangle, *self._frame, np.ascontiguousarray(directions), p, uniforms)
 
-    def _evaluate(self, theta: Array) -> tuple[CollapsedValue, Array, Array, Array]:
-        """The log posterior, z = x / ell, A's factor (K above it), and L^-1 [phi, y]."""
-        training, layout = self._training, self.layout
+    def _evaluate(self, theta: Array) -> tuple[CollapsedValue, Array, Array]:
+        """The log posterior, A's factor (K above it), and L^-1 [phi, y]."""
+        layout, observed = self.layout, self._observed
         scales = np.exp(theta)
-        z = scaled_transpose(training.inputs, scales[: layout.dimension])
-        matrix = gram_matrix(z, float(scales[layout.log_output_scale]) ** 2)
-        diagonal = matrix.reshape(-1)[:: training.n_points + 1]
-        diagonal += float(scales[layout.log_noise_sd]) ** 2 + training.noise_variance
+        variance = float(scales[layout.log_output_scale]) ** 2
+        matrix = observed.gram(scales[: layout.dimension], variance)
+        noise = observed.noise_variance(float(scales[layout.log_noise_sd]), float(scales[-1]))
+        matrix.reshape(-1)[:: observed.n_rows + 1] += noise
         robust_cholesky(matrix)
         half = solve_lower_rows(matrix, self._features.copy())
         triangle = triangle_of_rows(np.vstack([half.T, self._prior_rows]))
@@ -166,7 +172,7 @@ class CollapsedPosterior:
         log_determinant = log_determinant_from_cholesky(matrix)
         log_determinant += log_determinant_from_cholesky(np.abs(triangle[:-1, :-1]))
         value = -loss - 0.5 * log_determinant + self.prior.log_density(theta)
-        return CollapsedValue(theta, value, mean, triangle), z, matrix, half
+        return CollapsedValue(theta, value, mean, triangle), matrix, half
 
     def _combination(self, p: Array) -> Array:
         """v(p), (2D + 2,)."""

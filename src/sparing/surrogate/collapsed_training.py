@@ -7,8 +7,8 @@ likelihoods thus give samples that are independent, where a chain of coordinate-
 needs thousands (docs/decisions/0009).
 
 Notation (D dimensions)
-    theta    [log ell_1..D, log sigma_f, log sigma_obs], (D + 2,)
-    psi      all hyperparameters, (3D + 3,)
+    theta    [log ell_1..D, log sigma_f, log sigma_obs], and log sigma_g where gradients are known
+    psi      all hyperparameters; order in layout.py
     H        Hessian of -log p(theta | y) at the maximum
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,9 +73,13 @@ class Collapsed:
     n_random_starts: int = 4
     n_ascents: int = 2
     n_weighted_candidates: int = 40
+    # Rows of values and derivatives that hyperparameters are trained on, and that the process is
+    # conditioned on: beyond them the gradients of the points with the lowest values are left out.
+    n_rows_trained: int = 400
+    n_rows: int = 1200
 
     def __post_init__(self) -> None:
-        require_positive(self, "n_ascents", "n_weighted_candidates")
+        require_positive(self, "n_ascents", "n_weighted_candidates", "n_rows_trained", "n_rows")
         if self.n_random_starts < 0:
             raise ValueError("n_random_starts must not be negative")
 
@@ -86,12 +91,11 @@ class Collapsed:
         previous: Surrogate | None = None,
     ) -> GaussianProcess:
         """A process with n_samples samples of psi, or with None the best one."""
-        offset, shifted, prior = shifted_to_zero(training, self.prior.of(training))
-        posterior = CollapsedPosterior(shifted, prior)
-        guesses = _guesses(shifted, posterior.prior, self.prior.hpd_fraction)
+        posterior, offset = self._posterior(training)
+        guesses = _guesses(posterior.training, posterior.prior, self.prior.hpd_fraction)
         starts, n_ascents = guesses, self.n_ascents
-        if previous is not None:
-            earlier = previous.parameters[:, : posterior.n_covariance]
+        if previous is not None and previous.parameters.shape[1] == posterior.layout.size:
+            earlier = previous.parameters[:, posterior.layout.theta]
             starts = [*guesses, *earlier, earlier.mean(axis=0)]
             n_ascents = 1  # the optimum has hardly moved
         maximum = _maximise(posterior, starts, self.n_random_starts, n_ascents, generator)
@@ -101,20 +105,31 @@ class Collapsed:
             psi = maximum.with_mean(maximum.mean)[None, :]
         else:
             psi = _sample(posterior, maximum, n_samples, self.n_weighted_candidates, generator)
-        return condition(training, with_offset(psi, offset))
+        return self.condition(training, with_offset(psi, offset))
 
     def condition(self, training: TrainingSet, parameters: Array) -> GaussianProcess:
         """The process with hyperparameters that an earlier training found."""
-        return condition(training, parameters)
+        return condition(training.with_best_gradients(self.n_rows), parameters)
 
     def score(self, surrogate: Surrogate) -> float:
-        """The largest log p(y | theta) + log p(theta) among the samples."""
+        """The largest log p(y | theta) + log p(theta) among the samples.
+
+        A density of gradients has units: here those of the points' spread, in all coordinates.
+        """
         training = surrogate.training
-        _, shifted, prior = shifted_to_zero(training, self.prior.of(training))
-        posterior = CollapsedPosterior(shifted, prior)
-        return max(
-            posterior.at(psi[: posterior.n_covariance]).value for psi in surrogate.parameters
-        )
+        posterior, _ = self._posterior(training)
+        thetas = surrogate.parameters[:, posterior.layout.theta]
+        best = max(posterior.at(theta).value for theta in thetas)
+        if training.gradients is None:
+            return best
+        spread = np.linalg.slogdet(np.atleast_2d(np.cov(training.inputs.T)))[1]
+        return best - 0.5 * float(spread) * posterior.n_gradients
+
+    def _posterior(self, training: TrainingSet) -> tuple[CollapsedPosterior, float]:
+        """log p(theta | y) of values less an offset, which is returned too."""
+        few = training.with_best_gradients(self.n_rows_trained)
+        offset, shifted, prior = shifted_to_zero(few, self.prior.of(few))
+        return CollapsedPosterior(shifted, prior), offset
 
 
 def _maximise(
@@ -127,7 +142,7 @@ def _maximise(
     """Climb from the best of the guesses (theta each) and of perturbations of them."""
     prior = posterior.prior
     chosen = generator.integers(len(guesses), size=n_random)
-    steps = PERTURBATION * generator.standard_normal((n_random, posterior.n_covariance))
+    steps = PERTURBATION * generator.standard_normal((n_random, posterior.n_theta))
     perturbed = [guesses[c] + step for c, step in zip(chosen, steps, strict=True)]
     thetas = [prior.clip(theta) for theta in guesses + perturbed]
     scored = sorted((-_finite(posterior.at(theta).value), i) for i, theta in enumerate(thetas))
@@ -148,8 +163,11 @@ def _noise_if_as_good(
     lengths = posterior.layout.log_lengths
     shortest = np.min([guess[lengths] for guess in guesses], axis=0) + math.log(SHORTEST_WITH_NOISE)
     lower[lengths] = np.clip(shortest, lower[lengths], prior.upper[lengths])
-    noisy = [np.append(guess[:-1], math.log(sd)) for guess in guesses for sd in NOISE_SDS]
-    thetas = [np.clip(theta, lower, prior.upper) for theta in noisy]
+    thetas = []
+    for guess, sd in product(guesses, NOISE_SDS):
+        theta = guess.copy()
+        theta[posterior.layout.log_noise_sd] = math.log(sd)
+        thetas.append(np.clip(theta, lower, prior.upper))
     values = [_finite(posterior.at(theta).value) for theta in thetas]
     found = _climb(posterior, thetas[int(np.argmax(values))], lower)
     return found if found.value > short.value - UNJOINED else short
@@ -190,7 +208,7 @@ def _sample(
     n_candidates: int,
     generator: np.random.Generator,
 ) -> Array:
-    """Samples of psi, (n_samples, 3D + 3)."""
+    """Samples of psi, (n_samples, p)."""
     free, root = _laplace(posterior, maximum.theta)
     chosen = [maximum] * n_samples
     if free.size:

@@ -130,7 +130,7 @@ class EmpiricalPrior:
 
     def of(self, training: TrainingSet) -> HyperparameterPrior:
         """The prior that these data give."""
-        layout = Layout(training.dimension)
+        layout = _layout(training)
         inputs, values = high_posterior_density_set(training, self.hpd_fraction)
         lower, upper = self._hard_bounds(training, float(np.ptp(values)))
         # Flat entries keep a location inside the bounds: a starting point, nothing more.
@@ -140,12 +140,14 @@ class EmpiricalPrior:
         location[lengths], scale[lengths] = self.length_scales.location_and_scale(inputs)
         location[layout.log_noise_sd] = math.log(self.noise_sd_location)
         scale[layout.log_noise_sd] = self.noise_sd_scale
+        location[layout.log_gradient_noise_sd] = location[layout.log_noise_sd]
+        scale[layout.log_gradient_noise_sd] = self.noise_sd_scale
         location[layout.mean_maximum] = values.max()
         scale[layout.mean_maximum] = max(float(np.ptp(values)), SMALLEST_VALUE_RANGE)
         return HyperparameterPrior(np.clip(location, lower, upper), scale, lower, upper)
 
     def _hard_bounds(self, training: TrainingSet, hpd_range: float) -> tuple[Array, Array]:
-        layout = Layout(training.dimension)
+        layout = _layout(training)
         lower, upper = np.empty(layout.size), np.empty(layout.size)
         extent = np.maximum(np.ptp(training.inputs, axis=0), 1.0)
         y_max = float(training.values.max())
@@ -156,6 +158,10 @@ class EmpiricalPrior:
         upper[layout.log_output_scale] = math.log(LARGEST_OUTPUT_SCALE * y_range)
         lower[layout.log_noise_sd] = math.log(self.noise_sd_floor)
         upper[layout.log_noise_sd] = math.log(LARGEST_NOISE_SD * y_range)
+        if training.gradients is not None:
+            largest = float(np.nanmax(np.abs(training.gradients), initial=1.0))
+            lower[layout.log_gradient_noise_sd] = math.log(self.noise_sd_floor)
+            upper[layout.log_gradient_noise_sd] = math.log(LARGEST_NOISE_SD * largest)
         lower[layout.mean_maximum] = y_max - WIDEST_MEAN_MAXIMUM * y_range
         rise = self.peak.largest_rise(training.values, hpd_range, layout.dimension)
         upper[layout.mean_maximum] = y_max + min(max(rise, 1.0), WIDEST_MEAN_MAXIMUM * y_range)
@@ -164,6 +170,10 @@ class EmpiricalPrior:
         lower[layout.log_mean_scales] = np.log(SMALLEST_INPUT_SCALE)
         upper[layout.log_mean_scales] = np.log(self.largest_mean_scale * extent)
         return lower, upper
+
+
+def _layout(training: TrainingSet) -> Layout:
+    return Layout(training.dimension, int(training.gradients is not None))
 
 
 def require_positive(settings: object, *names: str) -> None:

@@ -1,10 +1,11 @@
 """Gaussian process model of the log joint: conditioning, prediction, marginal likelihood.
 
-Notation (D dimensions, n training points, S hyperparameter samples, m queries)
-    X, y     training inputs (n, D) and values (n,), in working coordinates
-    psi      hyperparameters, (3D + 3,) each; order in layout.py
-    A        kappa(X, X) + diag(sigma_obs^2 + known noise + jitter), (n, n);  A = L L^T
-    alpha    A^-1 (y - m(X)), (n,)
+Notation (D dimensions, n training points, N rows, S hyperparameter samples, m queries)
+    X, y     training inputs (n, D) and rows (N,), in working coordinates: values, N = n, and the
+             derivatives that are known (observations.py)
+    psi      hyperparameters, (p,) each; order in layout.py
+    A        K + diag(noise + jitter), (N, N), with K the covariance of the rows;  A = L L^T
+    alpha    A^-1 (y - m), (N,), with m what the mean function makes of the rows
     fbar, C  posterior mean and covariance of the latent function (Section S1.2)
     R        reference points, (r, D)
     LML      log p(y | X, psi), the log marginal likelihood
@@ -19,11 +20,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sparing.kernels.gaussian_process import fill_covariance_gradient
 from sparing.numerics.arrays import Array
 from sparing.numerics.linear_algebra import (
     CholeskyFactor,
     border_cholesky,
+    border_cholesky_rows,
     invert_from_cholesky,
     invert_lower,
     log_determinant_from_cholesky,
@@ -35,7 +36,7 @@ from sparing.numerics.linear_algebra import (
     solve_lower_transposed,
     solve_lower_transposed_rows,
 )
-from sparing.surrogate.covariance import cross_covariance, gram_matrix, scaled_transpose
+from sparing.surrogate.covariance import cross_covariance
 from sparing.surrogate.kernel_expansion import KernelExpansion
 from sparing.surrogate.layout import Hyperparameters, Layout
 from sparing.surrogate.mean import (
@@ -44,6 +45,7 @@ from sparing.surrogate.mean import (
     scaled_offsets,
     weighted_mean_gradient,
 )
+from sparing.surrogate.observations import Observations, observations
 from sparing.surrogate.training_set import TrainingSet
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
@@ -58,7 +60,7 @@ QUERIES_PER_POINT_TO_INVERT = 1.5
 class GaussianProcess:
     """Posterior of the log joint for each of S hyperparameter samples.
 
-    parameters: psi, (S, 3D + 3); cholesky (S, n, n), lower and C-contiguous; alpha (S, n);
+    parameters: psi, (S, p); cholesky (S, N, N), lower and C-contiguous; alpha (S, N);
     jitter (S,): what was added to the diagonal of A to make it positive definite, mostly 0.
     """
 
@@ -92,11 +94,16 @@ class GaussianProcess:
     @property
     def expansion(self) -> KernelExpansion:
         """fbar as a mean function and a sum of kernels."""
-        return KernelExpansion.of(self.training.inputs, self.alpha, self.parameters)
+        return self.observations.expansion(self.alpha, self.parameters)
+
+    @cached_property
+    def observations(self) -> Observations:
+        """What was observed, row by row."""
+        return observations(self.training)
 
     @cached_property
     def inverse_cholesky(self) -> Array:
-        """L^-1 per sample, (S, n, n), computed once: multiplying is twice as fast as solving."""
+        """L^-1 per sample, (S, N, N), computed once: multiplying is twice as fast as solving."""
         return np.stack([invert_lower(lower) for lower in self.cholesky])
 
     def subset(self, samples: NDArray[np.integer]) -> GaussianProcess:
@@ -122,14 +129,14 @@ class GaussianProcess:
         m = queries.shape[0]
         means = np.empty((self.n_samples, m))
         variances = np.empty((self.n_samples, m))
-        block = max(1, BLOCK_ENTRIES // self.training.n_points)
-        invert = m >= QUERIES_PER_POINT_TO_INVERT * self.training.n_points
+        block = max(1, BLOCK_ENTRIES // self.observations.n_rows)
+        invert = m >= QUERIES_PER_POINT_TO_INVERT * self.observations.n_rows
         for s in range(self.n_samples):
             sample = self.sample(s)
             means[s] = negative_quadratic_mean(sample, queries)
             for start in range(0, m, block):
                 part = slice(start, start + block)
-                covariance = cross_covariance(sample, queries[part], self.training.inputs)
+                covariance = self.observations.cross(sample, queries[part])
                 means[s, part] += covariance @ self.alpha[s]
                 if invert:
                     half = multiply_lower_rows(self.inverse_cholesky[s], covariance)
@@ -147,8 +154,8 @@ class GaussianProcess:
         for s in range(self.n_samples):
             sample = self.sample(s)
             lower = self.cholesky[s]
-            half_a = solve_lower_rows(lower, cross_covariance(sample, a, self.training.inputs))
-            half_b = solve_lower_rows(lower, cross_covariance(sample, b, self.training.inputs))
+            half_a = solve_lower_rows(lower, self.observations.cross(sample, a))
+            half_b = solve_lower_rows(lower, self.observations.cross(sample, b))
             covariance[s] = cross_covariance(sample, a, b) - half_a @ half_b.T
         return covariance
 
@@ -158,17 +165,17 @@ class GaussianProcess:
         expected = expansion.integrals(means, scales, lengths)
         covariances = []
         for s in range(self.n_samples):
-            prior, convolved = expansion.convolutions(s, means, scales, lengths)
+            normals = (means, scales, lengths)
+            prior, convolved = self.observations.convolved(expansion, s, *normals)
             half = solve_lower_rows(self.cholesky[s], convolved)
             covariances.append(prior - half @ half.T)
         return expected, np.stack(covariances)
 
     def variance_reduction(self, references: Array) -> Callable[[Array], Array]:
         """Candidates x -> mean of C(s, x)^2 / (C(x, x) + noise) over the references s: (m,)."""
-        inputs = self.training.inputs
-        weights = np.empty((self.n_samples, self.training.n_points, len(references)))
+        weights = np.empty((self.n_samples, self.observations.n_rows, len(references)))
         for s in range(self.n_samples):  # A^-1 kappa(X, R), once for all candidates
-            rows = cross_covariance(self.sample(s), references, inputs)
+            rows = self.observations.cross(self.sample(s), references)
             half = solve_lower_rows(self.cholesky[s], rows)
             weights[s] = solve_lower_transposed_rows(self.cholesky[s], half).T
 
@@ -176,7 +183,7 @@ class GaussianProcess:
             total = np.zeros(len(candidates))
             for s in range(self.n_samples):
                 sample = self.sample(s)
-                rows = cross_covariance(sample, candidates, inputs)  # kappa(x, X), (m, n)
+                rows = self.observations.cross(sample, candidates)  # kappa(x, X), (m, N)
                 covariance = cross_covariance(sample, candidates, references)
                 covariance -= rows @ weights[s]  # C(x, s), (m, r)
                 half = multiply_lower_rows(self.inverse_cholesky[s], rows)
@@ -188,36 +195,43 @@ class GaussianProcess:
 
         return reduction
 
-    def append(self, x: Array, y: float, noise_variance: float = 0.0) -> GaussianProcess:
-        """Condition on one more point by a rank-one update, O(n^2) per sample (Algorithm 1).
+    def append(
+        self, x: Array, y: float, noise_variance: float = 0.0, gradient: Array | None = None
+    ) -> GaussianProcess:
+        """Condition on one more point by an update of its rows, O(N^2) each (Algorithm 1).
 
         Where the enlarged matrix is singular the sample is factorised afresh, with jitter.
         """
-        training = self.training.with_point(x, y, noise_variance)
-        n = self.training.n_points
-        cholesky = np.zeros((self.n_samples, n + 1, n + 1))
-        alpha = np.empty((self.n_samples, n + 1))
+        training = self.training.with_point(x, y, noise_variance, gradient)
+        enlarged = observations(training)
+        n_rows, n = enlarged.n_rows, self.observations.n_rows
+        cholesky = np.zeros((self.n_samples, n_rows, n_rows))
+        alpha = np.empty((self.n_samples, n_rows))
         jitter = self.jitter.copy()
         for s in range(self.n_samples):
             sample = self.sample(s)
-            column = cross_covariance(sample, training.inputs[n:], self.training.inputs)[0]
-            diagonal = sample.output_scale**2 + sample.noise_sd**2 + noise_variance + jitter[s]
-            border = border_cholesky(self.cholesky[s], column, diagonal)
+            columns, corner = enlarged.last_rows(sample)
+            corner[np.diag_indices(n_rows - n)] += jitter[s]
+            if n_rows == n + 1:
+                border = border_cholesky(self.cholesky[s], columns[0], float(corner[0, 0]))
+            else:
+                border = border_cholesky_rows(self.cholesky[s], columns, corner)
             if border is None:
                 factor = factorise_covariance(training, sample)
                 cholesky[s], jitter[s] = np.tril(factor.lower), factor.jitter
             else:
                 cholesky[s, :n, :n] = self.cholesky[s]
-                cholesky[s, n, :n], cholesky[s, n, n] = border
-            alpha[s] = _solve_residual(training, sample, cholesky[s])
+                cholesky[s, n:, :n], cholesky[s, n:, n:] = border
+            alpha[s] = _solve_residual(enlarged, sample, cholesky[s])
         return GaussianProcess(training, self.parameters, cholesky, alpha, jitter)
 
 
 def condition(training: TrainingSet, hyperparameters: Array) -> GaussianProcess:
-    """Condition the process on the training set for each row of hyperparameters, (S, 3D+3)."""
+    """Condition the process on the training set for each row of hyperparameters, (S, p)."""
     rows = np.atleast_2d(np.ascontiguousarray(hyperparameters, dtype=np.float64))
     _check_hyperparameters(training, rows)
-    n_samples, n = rows.shape[0], training.n_points
+    observed = observations(training)
+    n_samples, n = rows.shape[0], observed.n_rows
     cholesky = np.empty((n_samples, n, n))
     alpha = np.empty((n_samples, n))
     jitter = np.empty(n_samples)
@@ -226,16 +240,15 @@ def condition(training: TrainingSet, hyperparameters: Array) -> GaussianProcess:
         sample = Hyperparameters.from_vector(psi)
         jitter[s] = factorise_covariance(training, sample, out=cholesky[s]).jitter
         np.copyto(cholesky[s], 0.0, where=above)
-        alpha[s] = _solve_residual(training, sample, cholesky[s])
+        alpha[s] = _solve_residual(observed, sample, cholesky[s])
     return GaussianProcess(training, rows, cholesky, alpha, jitter)
 
 
 def factorise_covariance(
     training: TrainingSet, sample: Hyperparameters, out: Array | None = None
 ) -> CholeskyFactor:
-    """L of A, on and below the diagonal of its array (out when given); kappa(X, X) above it."""
-    z = scaled_transpose(training.inputs, sample.length_scales)
-    return robust_cholesky(_noisy_gram_matrix(training, sample, z, out))
+    """L of A, on and below the diagonal of its array (out when given); K above it."""
+    return robust_cholesky(_noisy_gram_matrix(observations(training), sample, out))
 
 
 def log_marginal_likelihood(training: TrainingSet, psi: Array, lower: Array | None = None) -> float:
@@ -250,21 +263,16 @@ def log_marginal_likelihood_and_gradient(training: TrainingSet, psi: Array) -> t
     """LML and its gradient with respect to psi, (3D + 3,)."""
     sample = Hyperparameters.from_vector(psi)
     layout = Layout(training.dimension)
-    z = scaled_transpose(training.inputs, sample.length_scales)
-    matrix = robust_cholesky(_noisy_gram_matrix(training, sample, z)).lower
+    observed = observations(training)
+    matrix = robust_cholesky(_noisy_gram_matrix(observed, sample)).lower
     offsets = scaled_offsets(sample, training.inputs)
     half = solve_lower(matrix, training.values - mean_from_offsets(sample, offsets))
     alpha = solve_lower_transposed(matrix, half)
     likelihood = _likelihood(half, matrix)
     invert_from_cholesky(matrix)  # A^-1 on and below the diagonal, kappa(X, X) still above it
     gradient = np.empty(layout.size)
-    fill_covariance_gradient(
-        z,
-        sample.output_scale**2,
-        matrix,
-        alpha,
-        np.empty(training.n_points),
-        gradient[: layout.dimension + 1],
+    gradient[: layout.dimension + 1] = observed.covariance_gradient(
+        sample.length_scales, sample.output_scale**2, matrix, alpha
     )
     # dA / d log sigma_obs = 2 sigma_obs^2 I
     trace = float(alpha @ alpha) - float(matrix.trace())
@@ -280,17 +288,18 @@ def _likelihood(half: Array, lower: Array) -> float:
 
 
 def _noisy_gram_matrix(
-    training: TrainingSet, sample: Hyperparameters, z: Array, out: Array | None = None
+    observed: Observations, sample: Hyperparameters, out: Array | None = None
 ) -> Array:
-    """A without jitter, (n, n)."""
-    gram = gram_matrix(z, sample.output_scale**2, out)
-    gram.reshape(-1)[:: training.n_points + 1] += sample.noise_sd**2 + training.noise_variance
+    """A without jitter, (N, N)."""
+    gram = observed.gram(sample.length_scales, sample.output_scale**2, out)
+    noise = observed.noise_variance(sample.noise_sd, sample.gradient_noise_sd)
+    gram.reshape(-1)[:: observed.n_rows + 1] += noise
     return gram
 
 
-def _solve_residual(training: TrainingSet, sample: Hyperparameters, lower: Array) -> Array:
-    """alpha = A^-1 (y - m(X)), (n,)."""
-    return solve_cholesky(lower, training.values - negative_quadratic_mean(sample, training.inputs))
+def _solve_residual(observed: Observations, sample: Hyperparameters, lower: Array) -> Array:
+    """alpha = A^-1 (y - m), (N,)."""
+    return solve_cholesky(lower, observed.observed - observed.mean(sample))
 
 
 def _as_points(points: Array, dimension: int) -> Array:
@@ -301,10 +310,11 @@ def _as_points(points: Array, dimension: int) -> Array:
 
 
 def _check_hyperparameters(training: TrainingSet, rows: Array) -> None:
-    if rows.ndim != 2 or rows.shape[1] != Layout(training.dimension).size:
+    size = Layout(training.dimension, int(training.gradients is not None)).size
+    if rows.ndim != 2 or rows.shape[1] != size:
         raise ValueError(
-            f"hyperparameters must be (S, {Layout(training.dimension).size}) in "
-            f"{training.dimension} dimensions, not {rows.shape}"
+            f"hyperparameters must be (S, {size}) in {training.dimension} dimensions, "
+            f"not {rows.shape}"
         )
     if not np.isfinite(rows).all():
         raise ValueError("hyperparameters must be finite")

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
 from sparing.surrogate.layout import Layout
@@ -74,10 +75,10 @@ class HyperparameterPrior:
         """The nearest point within the bounds."""
         return np.clip(psi, self.lower, self.upper)
 
-    def leading(self, count: int) -> HyperparameterPrior:
-        """The prior of the first entries alone."""
+    def of_entries(self, entries: NDArray[np.intp]) -> HyperparameterPrior:
+        """The prior of some entries alone, by their positions."""
         parts = (self.location, self.scale, self.lower, self.upper)
-        return HyperparameterPrior(*(part[:count] for part in parts))
+        return HyperparameterPrior(*(part[entries] for part in parts))
 
     def shifted(self, offset: float) -> HyperparameterPrior:
         """The prior for values from which offset has been subtracted: only m_0 moves."""
@@ -102,7 +103,8 @@ def shifted_to_zero(
     Values may carry a large offset (a log likelihood of -1e5), in which digits would be lost.
     """
     offset = float(training.values.max())
-    shifted = TrainingSet(training.inputs, training.values - offset, training.noise_variance)
+    values, noise_variance = training.values - offset, training.noise_variance
+    shifted = TrainingSet(training.inputs, values, noise_variance, gradients=training.gradients)
     return offset, shifted, prior.shifted(offset)
 
 

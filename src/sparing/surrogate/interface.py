@@ -85,8 +85,13 @@ class Surrogate(Protocol):
         """Candidates (m, D) -> mean drop of C(s, s) over references s, were x evaluated: (m,)."""
         ...
 
-    def append(self, x: Array, y: float, noise_variance: float = 0.0) -> Self:
-        """The surrogate that has also seen the value y at x (D,), its parameters unchanged."""
+    def append(
+        self, x: Array, y: float, noise_variance: float = 0.0, gradient: Array | None = None
+    ) -> Self:
+        """The surrogate that has also seen the value y at x (D,), its parameters unchanged.
+
+        A gradient (D,) is given only where the training set has gradients; it may be left aside.
+        """
         ...
 
     def subset(self, samples: NDArray[np.integer]) -> Self:

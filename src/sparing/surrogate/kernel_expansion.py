@@ -1,12 +1,13 @@
 """The surrogate's mean as kernels take it: a quadratic and a sum of squared exponentials.
 
-    fbar(x) = m(x) + sum_p alpha_p kappa(x, x_p)
+    fbar(x) = m(x) + sum_p (alpha_p + sum_i b_pi d / dx_pi) kappa(x, x_p)
 
 Its integral against a normal has a closed form (Sections S1.2 and S1.3), and so do those of the
 covariance. The variational fit works on these arrays; nobody else needs to know them.
 
 Notation (D dimensions, n training points, S hyperparameter samples, K normals)
     X, alpha   centres (D, n), transposed for the kernels; their coefficients (S, n)
+    b          coefficients of the kernels' slopes, (S, D, n); None where there are none
     psi        hyperparameters, (S, 3D + 3); order in layout.py
     mu, sigma, lambda   means (K, D), scales (K,), lengths (D,): normal k has sds sigma_k lambda
 """
@@ -26,22 +27,29 @@ BLOCK = 1024  # queries at a time, so that their kernel values stay in the cache
 
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
-    """X, alpha and psi, contiguous and writable, as the compiled kernels take them."""
+    """X, alpha, b and psi, contiguous and writable, as the compiled kernels take them."""
 
     centres: Array
     coefficients: Array
+    slopes: Array | None
     shapes: Array
 
     @classmethod
-    def of(cls, inputs: Array, coefficients: Array, shapes: Array) -> KernelExpansion:
-        """From training inputs (n, D), alpha (S, n) and psi (S, 3D + 3)."""
-        parts = (inputs.T, coefficients, shapes)
-        return cls(*(np.require(part, np.float64, ["C", "W"]) for part in parts))
+    def of(
+        cls, inputs: Array, coefficients: Array, shapes: Array, slopes: Array | None = None
+    ) -> KernelExpansion:
+        """From training inputs (n, D), alpha (S, n), psi (S, p) and b (S, D, n), if any."""
+        return cls(
+            _as_kernels_take_it(inputs.T),
+            _as_kernels_take_it(coefficients),
+            None if slopes is None else _as_kernels_take_it(slopes),
+            _as_kernels_take_it(shapes),
+        )
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """(X, alpha, psi), the order in which kernels take them."""
-        return self.centres, self.coefficients, self.shapes
+    def arrays(self) -> tuple[Array, Array, Array | None, Array]:
+        """(X, alpha, b, psi), the order in which kernels take them."""
+        return self.centres, self.coefficients, self.slopes, self.shapes
 
     def in_units(self, unit: Array) -> KernelExpansion:
         """The same function of x / unit; unit (D,)."""
@@ -50,7 +58,8 @@ class KernelExpansion:
         shapes[:, layout.log_lengths] -= log_unit
         shapes[:, layout.mean_location] /= unit
         shapes[:, layout.log_mean_scales] -= log_unit
-        return KernelExpansion(self.centres / unit[:, None], self.coefficients, shapes)
+        slopes = None if self.slopes is None else self.slopes / unit[:, None]
+        return KernelExpansion(self.centres / unit[:, None], self.coefficients, slopes, shapes)
 
     def integrals(self, means: Array, scales: Array, lengths: Array) -> Array:
         """E[I_k] = z_k^T alpha + m_0 + nu_k for each sample (Eq. S19), (S, K)."""
@@ -76,7 +85,13 @@ class KernelExpansion:
         np.exp(exponent, out=exponent)
         offsets = (queries - psi[layout.mean_location]) / np.exp(psi[layout.log_mean_scales])
         mean = psi[layout.mean_maximum] - 0.5 * (offsets * offsets).sum(axis=1)
-        return mean + scale * (exponent @ self.coefficients[s])
+        if self.slopes is None:
+            return mean + scale * (exponent @ self.coefficients[s])
+        # kappa (alpha + sum_i b_i (z_i - x_i) / ell_i), the part of z and that of the centres
+        slopes = self.slopes[s] / lengths[:, None]
+        constant = self.coefficients[s] - (slopes * x).sum(axis=0)
+        linear = exponent @ np.column_stack([constant, slopes.T])
+        return mean + scale * (linear[:, 0] + (linear[:, 1:] * z).sum(axis=1))
 
     def gradient(self, queries: Array) -> Array:
         """Of fbar, averaged over the samples, at points (m, D): (m, D)."""
@@ -87,7 +102,12 @@ class KernelExpansion:
             scale = np.exp(2.0 * psi[layout.log_output_scale])
             z, x = queries / lengths, self.centres / lengths[:, None]
             exponent = z @ x - 0.5 * (z * z).sum(axis=1)[:, None] - 0.5 * (x * x).sum(axis=0)
-            weights = scale * np.exp(np.minimum(exponent, 0.0)) * self.coefficients[s]
+            kernels = scale * np.exp(np.minimum(exponent, 0.0))
+            weights = kernels * self.coefficients[s]
+            if self.slopes is not None:
+                slopes = self.slopes[s] / lengths[:, None]
+                weights += kernels * (z @ slopes - (slopes * x).sum(axis=0))
+                total += kernels @ slopes.T / lengths
             total += (weights @ x.T - weights.sum(axis=1)[:, None] * z) / lengths
             scales = np.exp(psi[layout.log_mean_scales])
             total -= (queries - psi[layout.mean_location]) / scales**2
@@ -100,6 +120,10 @@ class KernelExpansion:
         psi = np.require(self.shapes[s], np.float64, ["C", "W"])
         prior = _prior_covariance(means, scales, lengths, psi)
         return prior, convolved_kernels(means, scales, lengths, self.centres, psi)
+
+
+def _as_kernels_take_it(part: Array) -> Array:
+    return np.require(part, np.float64, ["C", "W"])
 
 
 def _prior_covariance(means: Array, scales: Array, lengths: Array, psi: Array) -> Array:

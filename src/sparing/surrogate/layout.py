@@ -2,9 +2,11 @@
 
 Notation (D dimensions)
     psi      all hyperparameters, scales in log space, (3D + 3,), in the order
-             [log ell_1..D, log sigma_f, log sigma_obs, m_0, x_m 1..D, log omega_1..D]
+             [log ell_1..D, log sigma_f, log sigma_obs, m_0, x_m 1..D, log omega_1..D], and
+             log sigma_g behind them where gradients are known, (3D + 4,)
     ell      input length scales, (D,)
     sigma_f  output scale;  sigma_obs  standard deviation of the observation noise
+    sigma_g  standard deviation of the noise of derivatives
     m_0      maximum of the mean function;  x_m its location (D,);  omega its length scales (D,)
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
 
@@ -22,16 +25,28 @@ class Layout:
     """Where each hyperparameter stands in psi."""
 
     dimension: int
+    n_gradient: int = 0  # entries about gradients: 1 where they are known
 
     @property
     def size(self) -> int:
-        """Length of psi, 3D + 3."""
-        return 3 * self.dimension + 3
+        """Length of psi, 3D + 3, or one more."""
+        return 3 * self.dimension + 3 + self.n_gradient
 
     @property
     def n_covariance(self) -> int:
         """How many leading entries shape the covariance: ell, sigma_f and sigma_obs."""
         return self.dimension + 2
+
+    @property
+    def theta(self) -> NDArray[np.intp]:
+        """Positions of all that is not about the mean function: ell, sigma_f and the noise."""
+        last = np.arange(3 * self.dimension + 3, self.size)
+        return np.concatenate([np.arange(self.n_covariance), last])
+
+    @property
+    def mean(self) -> slice:
+        """Positions of what is about the mean function: m_0, x_m, omega."""
+        return slice(self.n_covariance, 3 * self.dimension + 3)
 
     @property
     def log_lengths(self) -> slice:
@@ -47,6 +62,11 @@ class Layout:
     def log_noise_sd(self) -> int:
         """Position of log sigma_obs."""
         return self.dimension + 1
+
+    @property
+    def log_gradient_noise_sd(self) -> slice:
+        """Position of log sigma_g, which is there with gradients only."""
+        return slice(3 * self.dimension + 3, self.size)
 
     @property
     def mean_maximum(self) -> int:
@@ -67,9 +87,9 @@ class Layout:
     def of(psi: Array) -> Layout:
         """The layout of a vector (or of rows) of hyperparameters."""
         size = psi.shape[-1]
-        if size < 6 or size % 3 != 0:
-            raise ValueError(f"a hyperparameter vector has 3D + 3 entries, not {size}")
-        return Layout(size // 3 - 1)
+        if size < 6 or size % 3 == 2:
+            raise ValueError(f"a hyperparameter vector has 3D + 3 or 3D + 4 entries, not {size}")
+        return Layout(size // 3 - 1, size % 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +102,7 @@ class Hyperparameters:
     mean_maximum: float
     mean_location: Array
     mean_scales: Array
+    gradient_noise_sd: float = 0.0
 
     @staticmethod
     def from_vector(psi: Array) -> Hyperparameters:
@@ -95,4 +116,5 @@ class Hyperparameters:
             mean_maximum=float(psi[layout.mean_maximum]),
             mean_location=psi[layout.mean_location],
             mean_scales=np.exp(psi[layout.log_mean_scales]),
+            gradient_noise_sd=float(np.exp(psi[-1])) if layout.n_gradient else 0.0,
         )

@@ -17,6 +17,7 @@ from scipy.spatial import KDTree
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation, Status
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.parabola import Parabola, parabola_of
 from sparing.surrogate.training_set import TrainingSet
 
 
@@ -91,6 +92,17 @@ def working_gradients(
     return gradients
 
 
+def known_parabola(
+    evaluations: Sequence[Evaluation], transform: ParameterTransform
+) -> Parabola | None:
+    """The parabola that gradients describe in working coordinates; None where they do not."""
+    usable = [entry for entry in evaluations if entry.usable]
+    gradients = working_gradients(usable, transform)
+    if gradients is None:
+        return None
+    return parabola_of(*working_values(usable, transform), gradients)
+
+
 def known_noise_variance(evaluations: Sequence[Evaluation]) -> Array:
     """Variance of each value's noise as the target gave it: (n,)."""
     return np.array([entry.noise_sd for entry in evaluations]) ** 2
@@ -103,14 +115,27 @@ def training_set(
 ) -> TrainingSet:
     """The surrogate's training set: the given evaluations in working coordinates.
 
-    Usable evaluations enter with their values, points outside the support with a stand-in for
-    minus infinity where their neighbours confirm them.
+    Usable evaluations enter with their values and gradients, points outside the support with a
+    stand-in for minus infinity where their neighbours confirm them.
     """
     usable = [entry for entry in evaluations if entry.usable]
     inputs, values = working_values(usable, transform)
     known = known_noise_variance(usable)
+    gradients = working_gradients(usable, transform)
+    measured = values
     values, noise_variance, limit = depths.applied(values, transform.dimension)
     noise_variance = known + noise_variance
+    if gradients is not None:
+        deep = measured < np.max(measured) - limit
+        parabola = parabola_of(inputs, measured, gradients)
+        gradients[deep] = np.nan  # of what was measured there, not of what is trained on
+        if parabola is not None:
+            # Compressed values are no parabola's; where one explains what was measured they would
+            # only bend the surrogate.
+            kept = ~deep | (parabola.values(inputs) > np.max(measured) - limit)
+            parts = (inputs, values, noise_variance, gradients)
+            inputs, values, noise_variance, gradients = (part[kept] for part in parts)
+        gradients = gradients if np.isfinite(gradients).all(axis=1).any() else None
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
     if outside:
         u = transform.to_working(np.array([entry.x for entry in outside]))
@@ -118,7 +143,9 @@ def training_set(
         inputs = np.vstack([inputs, u])
         values = np.concatenate([values, stand_ins])
         noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
-    return TrainingSet(inputs, values, noise_variance, limit, float(np.median(known)))
+        if gradients is not None:
+            gradients = np.vstack([gradients, np.full(u.shape, np.nan)])
+    return TrainingSet(inputs, values, noise_variance, limit, float(np.median(known)), gradients)
 
 
 # Outside the support the log density is minus infinity, which no smooth surrogate can follow. A
@@ -162,6 +189,18 @@ def joining_values(
     inputs, values = working_values(evaluations, transform)
     maximum = max(float(training.values.max()), float(values.max()))
     return inputs, compressed(values, maximum, training.depth_limit)
+
+
+def joining_gradient(
+    entry: Evaluation, transform: ParameterTransform, training: TrainingSet
+) -> Array | None:
+    """The gradient of a usable evaluation as it would join a training set with gradients: (D,)."""
+    gradients = working_gradients([entry], transform)
+    if gradients is None or training.gradients is None:
+        return None
+    _, values = working_values([entry], transform)
+    too_deep = float(training.values.max()) - float(values[0]) > training.depth_limit
+    return None if too_deep else gradients[0]
 
 
 def trimmed_indices(

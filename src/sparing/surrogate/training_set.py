@@ -2,14 +2,16 @@
 
 Notation (D dimensions, n points)
     X, y     inputs (n, D) and values of the log joint (n,), in working coordinates
+    gradients  of the log joint at X, (n, D); NaN where they are not known
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
 
@@ -20,6 +22,7 @@ class TrainingSet:
 
     ``depth_limit``: how far below the maximum values are still what was measured; what lies deeper
     was compressed (training_data.py). ``typical_noise_variance``: that of a value yet to come.
+    ``gradients``: (n, D), rows of NaN where there is none; None where there are none at all.
     """
 
     inputs: Array
@@ -27,6 +30,7 @@ class TrainingSet:
     noise_variance: Array = field(default_factory=lambda: np.zeros(0))
     depth_limit: float = math.inf
     typical_noise_variance: float = 0.0
+    gradients: Array | None = None
 
     def __post_init__(self) -> None:
         given = (self.inputs, self.values, self.noise_variance)
@@ -49,6 +53,8 @@ class TrainingSet:
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "noise_variance", noise_variance)
+        if self.gradients is not None and self.gradients.shape != inputs.shape:
+            raise ValueError(f"gradients must be {inputs.shape}, not {self.gradients.shape}")
 
     @property
     def n_points(self) -> int:
@@ -60,12 +66,49 @@ class TrainingSet:
         """Number of dimensions D."""
         return self.inputs.shape[1]
 
-    def with_point(self, x: Array, y: float, noise_variance: float = 0.0) -> TrainingSet:
-        """The set with one more point."""
+    @property
+    def n_rows(self) -> int:
+        """Numbers that are known: values, and derivatives."""
+        return self.n_points + self.dimension * int(self.has_gradient.sum())
+
+    @property
+    def has_gradient(self) -> NDArray[np.bool_]:
+        """Which points' gradients are known, (n,)."""
+        if self.gradients is None:
+            return np.zeros(self.n_points, dtype=np.bool_)
+        return np.all(np.isfinite(self.gradients), axis=1)
+
+    def with_point(
+        self, x: Array, y: float, noise_variance: float = 0.0, gradient: Array | None = None
+    ) -> TrainingSet:
+        """The set with one more point; its gradient counts where the set has gradients."""
+        gradients = self.gradients
+        if gradients is not None:
+            row = np.full(self.dimension, np.nan) if gradient is None else gradient
+            gradients = np.vstack([gradients, row])
         return TrainingSet(
             np.vstack([self.inputs, np.reshape(x, (1, -1))]),
             np.append(self.values, y),
             np.append(self.noise_variance, noise_variance),
             self.depth_limit,
             self.typical_noise_variance,
+            gradients,
         )
+
+    def values_alone(self) -> TrainingSet:
+        """The set without its gradients."""
+        return replace(self, gradients=None)
+
+    def with_best_gradients(self, n_rows: int) -> TrainingSet:
+        """The set with the gradients of its best points only, so many that rows are n_rows.
+
+        A value is a row, and a gradient D of them.
+        """
+        n_kept = max(n_rows - self.n_points, 0) // self.dimension
+        if self.gradients is None or int(self.has_gradient.sum()) <= n_kept:
+            return self
+        order = np.argsort(-self.values, kind="stable")
+        dropped = order[self.has_gradient[order]][n_kept:]
+        gradients = self.gradients.copy()
+        gradients[dropped] = np.nan
+        return replace(self, gradients=gradients)

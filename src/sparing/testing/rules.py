@@ -177,7 +177,8 @@ def surrogate_contents(surrogate: Surrogate) -> tuple[Array, ...]:
     """The arrays of a surrogate that others can reach."""
     training = surrogate.training
     data = (training.inputs, training.values, training.noise_variance)
-    return (*data, surrogate.parameters, surrogate.jitter, *surrogate.expansion.arrays)
+    expansion = (array for array in surrogate.expansion.arrays if array is not None)
+    return (*data, surrogate.parameters, surrogate.jitter, *expansion)
 
 
 def _bits(contents: Callable[[], tuple[Array, ...]]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Rotate and scale the working coordinates by q's covariance.
+"""Rotate and scale the working coordinates by q's covariance, or by what gradients say of it.
 
 The mixture's components and the surrogate's length scales are aligned with the axes, so a
 posterior along a diagonal needs many of both; in whitened coordinates it is round. Whitening
@@ -6,15 +6,17 @@ changes nothing in the log (it holds the user's coordinates), so it is a candida
 coordinates are kept only where the surrogate's marginal likelihood is better in them, and the
 first ones stay a candidate too.
 
-    Sigma   covariance of q in working coordinates, (D, D)
+    Sigma   covariance of q in working coordinates, (D, D), or that of the parabola which gradients
+            describe (surrogate/parabola.py)
     A, b    whitening u' = A (u - b), so that A Sigma A^T is the identity times ``width``^2
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -25,6 +27,20 @@ from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture, even_sample
 
 N_TURNED, N_EM_STEPS = 2**12, 5  # draws by which a mixture goes to coordinates with other seams
+
+
+class Shape(Protocol):
+    """Where a posterior may be and how wide: q, or a parabola of the log joint."""
+
+    @property
+    def mean(self) -> Array:
+        """In working coordinates, (D,)."""
+        ...
+
+    @property
+    def covariance(self) -> Array:
+        """In working coordinates, (D, D)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -42,18 +58,19 @@ class Whitened:
     width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
 
     def candidates(
-        self, transform: ParameterTransform, mixture: Mixture, iteration: int, last: int
+        self, transform: ParameterTransform, shapes: Sequence[Shape], iteration: int, last: int
     ) -> list[ParameterTransform]:
-        """Coordinates worth trying: whitened by q where it is not round, and the first ones again.
+        """Coordinates worth trying: whitened by shapes that are not round, and the first ones.
 
         ``last`` is the iteration in which others were tried before.
         """
-        if transform.dimension == 1 or iteration - last < self.every:
+        if transform.dimension == 1 or iteration - last < self.every or not shapes:
             return []
         found = []
-        if anisotropy(mixture.covariance) >= self.condition_number:
-            matrix = whitening_matrix(mixture.covariance, self.correlation_floor, self.width)
-            found.append(transform.whitened(mixture.mean, matrix, iteration + 1))
+        for shape in shapes:
+            if anisotropy(shape.covariance) >= self.condition_number:
+                matrix = whitening_matrix(shape.covariance, self.correlation_floor, self.width)
+                found.append(transform.whitened(shape.mean, matrix, iteration + 1))
         if transform.whitening is not None:
             found.append(transform.unwhitened())
         return found
@@ -66,7 +83,7 @@ class Unwhitened:
     minimal_gain: ClassVar[float] = math.inf
 
     def candidates(
-        self, transform: ParameterTransform, mixture: Mixture, iteration: int, last: int
+        self, transform: ParameterTransform, shapes: Sequence[Shape], iteration: int, last: int
     ) -> list[ParameterTransform]:
         """None."""
         return []

@@ -18,9 +18,10 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
+from sparing.surrogate.training_data import known_parabola
 from sparing.variational.cut_mixture import cut
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
-from sparing.variational.whitening import carry_over
+from sparing.variational.whitening import Shape, carry_over
 from sparing.vbmc.assessment import (
     Estimate,
     complete_iteration,
@@ -112,7 +113,7 @@ class Algorithm:
             solution = fit_posterior(state, trained, state.mixture, settings, streams)
         with stopwatch("assessment"):
             estimate = self.estimate(state, solution, evaluations)
-        candidates = self.other_coordinates(state, estimate.mixture)
+        candidates = self.other_coordinates(state, estimate.mixture, evaluations)
         best, tried = solution, bool(candidates)
         if tried:
             with stopwatch("whitening"):
@@ -136,12 +137,15 @@ class Algorithm:
         residuals = held_out_residuals(state, evaluations, self.settings)
         return estimated(state, solution, residuals, (), self.settings, self.streams)
 
-    def other_coordinates(self, state: State, posterior: Mixture) -> list[ParameterTransform]:
+    def other_coordinates(
+        self, state: State, posterior: Mixture, evaluations: Sequence[Evaluation]
+    ) -> list[ParameterTransform]:
         """Coordinates worth trying beside the current ones."""
-        if state.searching:
-            return []
+        shapes: list[Shape] = [] if state.searching else [posterior]
+        if (parabola := known_parabola(evaluations, state.transform)) is not None:
+            shapes.append(parabola)  # gradients show it before anything has been found
         strategy, last = self.settings.coordinates, state.last_whitening
-        return strategy.candidates(state.transform, posterior, state.iteration, last)
+        return strategy.candidates(state.transform, shapes, state.iteration, last)
 
     def in_best_coordinates(
         self,

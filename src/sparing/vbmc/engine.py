@@ -26,7 +26,7 @@ from sparing.problem.evaluations import Evaluation, EvaluationLog, Event, Propos
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.interface import Surrogate
-from sparing.surrogate.training_data import joining_values
+from sparing.surrogate.training_data import joining_gradient, joining_values
 from sparing.vbmc.algorithm import Algorithm
 from sparing.vbmc.exploration import LOOKING
 from sparing.vbmc.final import FinalSolution, final_solution
@@ -119,8 +119,11 @@ class Engine:
         """Rank-one update (Algorithm 1, line 13); a failure only lowers the variance there."""
         if not entry.usable:
             return self._fantasised(surrogate, entry.x)
-        inputs, values = joining_values([entry], self.state.transform, surrogate.training)
-        return surrogate.append(inputs[0], float(values[0]), entry.noise_sd**2)
+        transform, training = self.state.transform, surrogate.training
+        inputs, values = joining_values([entry], transform, training)
+        told = (inputs[0], float(values[0]), entry.noise_sd**2)
+        gradient = joining_gradient(entry, transform, training)
+        return surrogate.append(*told) if gradient is None else surrogate.append(*told, gradient)
 
     def _fantasised(self, surrogate: Surrogate, x: Array, noise_variance: float = 0.0) -> Surrogate:
         """Pretend the value at x is the surrogate's mean: only the variance changes."""
@@ -216,8 +219,9 @@ class Engine:
 
     def iterate(self) -> None:
         """One iteration of Algorithm 1 after its evaluations."""
-        compilation.compile_all()  # once per process, and not on anybody's clock
         informative, n_evaluations = self.log.informative(), len(self.log)
+        gradients = any(entry.gradient is not None for entry in informative)
+        compilation.compile_all(gradients=gradients)  # once, and not on anybody's clock
         self.state = self._algorithm.iterate(
             self.state, informative, n_evaluations, self._timed, awaited=self._awaited()
         )

@@ -37,13 +37,15 @@ def train_surrogate(
     previous = None
     if state.trained is not None and transform.number == state.trained.transform.number:
         previous = state.trained.surrogate
-        if not retraining_is_due(state, training.n_points, settings.sampling):
+        # The noise of gradients is a hyperparameter where there are any.
+        same_kind = (previous.training.gradients is None) == (training.gradients is None)
+        if same_kind and not retraining_is_due(state, training.n_points, settings.sampling):
             surrogate = settings.surrogate.condition(training, previous.parameters)
             return TrainedSurrogate(transform, surrogate, trained_on, False, support)
     n_samples = None
     if not state.sampling_stopped:
         schedule = settings.sampling
-        n_samples = schedule.n_samples(training.n_points, searching=state.searching)
+        n_samples = schedule.n_samples(training.n_rows, searching=state.searching)
     generator = streams.generator("hyperparameters", state.iteration)
     surrogate = settings.surrogate.train(training, n_samples, generator, previous)
     return TrainedSurrogate(transform, surrogate, trained_on, True, support)

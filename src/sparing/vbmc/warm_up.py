@@ -15,8 +15,10 @@ import numpy as np
 from sparing.acquisition.rules import ProspectiveSampling, Rule, TemperedSampling
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
+from sparing.surrogate.training_set import TrainingSet
 
 TOLERANCE_ELCBO = 1.0  # an improvement below this... (Section 3.5)
+FEWEST_BEST = 3  # points that must be alike before the bulk may be said to be found
 N_ITERATIONS = 3  # ...in this many consecutive iterations ends the warm-up
 
 
@@ -39,7 +41,9 @@ class Climbing:
 
     def must_climb(self, surrogate: Surrogate) -> bool:
         """Whether even the best few points differ by more than points of one posterior do."""
-        best = np.sort(surrogate.training.values)[-2 * surrogate.dimension - 2 :]
+        # As many as tell of a parabola along each axis.
+        n_best = n_points_for(2 * surrogate.dimension + 2, surrogate.training)
+        best = np.sort(surrogate.training.values)[-max(n_best, FEWEST_BEST) :]
         return float(np.ptp(best)) > 2.0 * surrogate.dimension
 
     def n_points(self, surrogate: Surrogate, n_active: int) -> int:
@@ -58,8 +62,8 @@ class Climbing:
             return False
         if has_settled(elcbo):
             return True
-        n_recent = N_ITERATIONS * n_active
-        if len(values) < n_recent + surrogate.dimension + 2:
+        n_recent = n_points_for(N_ITERATIONS * n_active, surrogate.training)
+        if len(values) < n_recent + n_points_for(surrogate.dimension + 2, surrogate.training):
             return False
         return bool(values.max() < values[:-n_recent].max() + TOLERANCE_ELCBO)
 
@@ -89,6 +93,12 @@ class WatchingBound:
     ) -> bool:
         """Whether the ELCBO has settled."""
         return has_settled(elcbo)
+
+
+def n_points_for(n_values: int, training: TrainingSet) -> int:
+    """How many points tell as much as so many values: a gradient tells as much as D of them."""
+    rows_per_point = 1.0 + training.dimension * float(training.has_gradient.mean())
+    return math.ceil(n_values / rows_per_point)
 
 
 def has_settled(elcbo: Sequence[float]) -> bool:

@@ -249,7 +249,7 @@ def test_logging_is_left_alone(capsys):
 def test_compiling_is_announced_before_it_happens(monkeypatch, cached):
     events = []
     monkeypatch.setattr(compilation, "all_cached", lambda: cached)
-    monkeypatch.setattr(compilation, "compile_all", lambda: events.append("compile"))
+    monkeypatch.setattr(compilation, "compile_all", lambda **_: events.append("compile"))
     compilation.compile_with_notice(lambda: events.append("announce"))
     assert events == (["compile"] if cached else ["announce", "compile"])
 

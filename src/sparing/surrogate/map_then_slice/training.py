@@ -85,6 +85,7 @@ class MapThenSlice:
         previous: Surrogate | None = None,
     ) -> GaussianProcess:
         """A process with n_samples samples of psi, or with None the best one."""
+        training = training.values_alone()  # the paper knows no gradients
         prior = self.prior.of(training)
         earlier = None if previous is None else previous.parameters
         psi = fit_map(training, prior, self, generator, earlier)[None, :]
@@ -94,7 +95,7 @@ class MapThenSlice:
 
     def condition(self, training: TrainingSet, parameters: Array) -> GaussianProcess:
         """The process with hyperparameters that an earlier training found."""
-        return condition(training, parameters)
+        return condition(training.values_alone(), parameters)
 
     def score(self, surrogate: Surrogate) -> float:
         """The largest log p(y | psi) + log p(psi) among the samples."""
