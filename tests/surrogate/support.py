@@ -1,10 +1,23 @@
 """Training sets for the tests of the hyperparameters, ordinary and hard, and a dense reference."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sparing.surrogate.empirical_prior import EmpiricalPrior
+from sparing.surrogate.hyperparameters import HyperparameterPrior
 from sparing.surrogate.training_set import TrainingSet
+
+
+@dataclass(frozen=True)
+class GivenPrior(EmpiricalPrior):
+    """A prior that does not depend on the data."""
+
+    given: HyperparameterPrior | None = None
+
+    def of(self, training):
+        assert self.given is not None
+        return self.given
 
 
 def training_set(dimension: int, n: int, seed: int = 0) -> TrainingSet:
