@@ -6,6 +6,7 @@ import pytest
 from sparing.numerics.linear_algebra import (
     add_outer_products,
     border_cholesky,
+    border_cholesky_rows,
     invert_from_cholesky,
     invert_lower,
     log_determinant_from_cholesky,
@@ -147,3 +148,24 @@ def test_border_refuses_a_duplicate():
     lower = np.linalg.cholesky(np.array([[2.0, 0.3], [0.3, 1.0]]))
     assert border_cholesky(lower, np.array([2.0, 0.3]), 2.0) is None
     assert border_cholesky(lower, np.array([2.0, 0.3]), 2.0 + 1e-10) is not None
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_border_of_several_rows_agrees_with_a_fresh_factor(k):
+    matrix = positive_definite(8)
+    n = 8 - k
+    columns, corner = matrix[n:, :n].copy(), matrix[n:, n:].copy()
+    border = border_cholesky_rows(np.linalg.cholesky(matrix[:n, :n]), columns, corner)
+    assert border is not None
+    np.testing.assert_allclose(np.hstack(border), np.linalg.cholesky(matrix)[n:], atol=1e-9)
+    np.testing.assert_array_equal(columns, matrix[n:, :n])  # what was given is left alone
+    np.testing.assert_array_equal(corner, matrix[n:, n:])
+
+
+def test_a_border_of_several_rows_refuses_a_duplicate():
+    matrix = np.array([[2.0, 0.3], [0.3, 1.0]])
+    lower = np.linalg.cholesky(matrix)
+    assert border_cholesky_rows(lower, matrix, matrix) is None
+    assert border_cholesky_rows(lower, matrix, matrix + 1e-10 * np.eye(2)) is not None
+    columns, corner = np.array([[0.1, 0.2], [0.1, 0.2]]), np.ones((2, 2))  # two rows alike
+    assert border_cholesky_rows(lower, columns, corner) is None

@@ -1,8 +1,23 @@
 """Training sets for the tests of the hyperparameters, ordinary and hard, and a dense reference."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
+from sparing.surrogate.empirical_prior import EmpiricalPrior
+from sparing.surrogate.hyperparameters import HyperparameterPrior
 from sparing.surrogate.training_set import TrainingSet
+
+
+@dataclass(frozen=True)
+class GivenPrior(EmpiricalPrior):
+    """A prior that does not depend on the data."""
+
+    given: HyperparameterPrior | None = None
+
+    def of(self, training):
+        assert self.given is not None
+        return self.given
 
 
 def training_set(dimension: int, n: int, seed: int = 0) -> TrainingSet:
@@ -11,6 +26,22 @@ def training_set(dimension: int, n: int, seed: int = 0) -> TrainingSet:
     inputs = generator.normal(size=(n, dimension))
     values = -0.5 * (inputs**2).sum(axis=1) + np.sin(2.0 * inputs[:, 0]) - 10.0
     return TrainingSet(inputs, values)
+
+
+def with_gradients(training: TrainingSet, every: int = 3) -> TrainingSet:
+    """What `training_set` gives and its gradients, which each third point lacks; 0: none does."""
+    gradients = -training.inputs
+    gradients[:, 0] += 2.0 * np.cos(2.0 * training.inputs[:, 0])
+    if every:
+        gradients[every - 1 :: every] = np.nan
+    return replace(training, gradients=gradients)
+
+
+def samples_with_gradients(dimension: int, count: int, seed: int = 0) -> np.ndarray:
+    """Hyperparameters of ordinary size, (count, 3D + 4)."""
+    centre = [0.3, np.log(0.1), -9.0]
+    psi = np.concatenate([np.zeros(dimension), centre, np.zeros(2 * dimension), [np.log(0.2)]])
+    return psi + 0.2 * np.random.default_rng(seed).normal(size=(count, psi.size))
 
 
 HARD = {

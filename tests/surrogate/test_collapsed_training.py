@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from tests.surrogate.support import HARD, dense_log_likelihood, training_set
+from tests.surrogate.support import HARD, GivenPrior, dense_log_likelihood, training_set
 
 from sparing.surrogate import collapsed_training
 from sparing.surrogate.collapsed import COEFFICIENT_RANGES, CollapsedPosterior
@@ -20,17 +20,6 @@ from sparing.surrogate.layout import Layout
 from sparing.surrogate.training_set import TrainingSet
 
 SETTINGS = Collapsed()
-
-
-@dataclasses.dataclass(frozen=True)
-class GivenPrior(EmpiricalPrior):
-    """A prior that does not depend on the data."""
-
-    given: HyperparameterPrior | None = None
-
-    def of(self, training):
-        assert self.given is not None
-        return self.given
 
 
 def prior_of(training, settings=SETTINGS.prior):

@@ -1,5 +1,7 @@
 """From the log to the surrogate's training set."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.hand_made import with_outcome
@@ -13,7 +15,9 @@ from sparing.surrogate.training_data import (
     MeasuredValues,
     compressed,
     confirmed_outside,
+    joining_gradient,
     joining_values,
+    known_parabola,
     training_set,
     trimmed_indices,
     working_gradients,
@@ -157,3 +161,89 @@ def test_the_stand_in_does_not_raise_a_density_that_falls_to_zero():
     outside = np.linspace(-1.0, -0.1, 10)[:, None]
     _, stand_ins = confirmed_outside(outside, inside, values)
     assert np.max(stand_ins) == np.min(values)
+
+
+# ---------------------------------------------------------------------- gradients
+
+PLANE = ParameterTransform.from_problem(Problem(lambda x: 0.0, [-2.0, -2.0], [2.0, 2.0]))  # x / 4
+NEAR = 2.0 * np.random.default_rng(5).uniform(-1.0, 1.0, size=(8, 2))
+
+
+def normal_at(points, *, every=1):
+    """Evaluations of a normal with sds 1 and 0.5, gradients at each of so many points."""
+    precision = np.array([1.0, 4.0])
+    entries = []
+    for index, x in enumerate(np.array(points)):
+        gradient = tuple(-precision * x) if index % every == 0 else None
+        outcome = Outcome(-0.5 * precision @ x**2, Status.OK, 0.1, gradient=gradient)
+        entries.append(Evaluation(index, None, x, outcome))
+    return entries
+
+
+def test_gradients_describe_a_parabola_in_working_coordinates():
+    found = known_parabola(normal_at(NEAR), PLANE)
+    np.testing.assert_allclose(found.mean, 0.0, atol=1e-9)
+    np.testing.assert_allclose(found.covariance, np.diag([1.0, 0.25]) / 16.0, atol=1e-9)
+    assert found.height == pytest.approx(2.0 * np.log(4.0))
+    assert known_parabola(normal_at(NEAR, every=3), PLANE) is None  # three of them
+    assert known_parabola(log_of([0.0] * 9).usable(), PLANE) is None
+
+
+def test_deep_values_that_a_parabola_explains_are_left_out():
+    entries = normal_at([*NEAR, [10.0, 0.0], [3.0, -7.0]])
+    training = training_set(entries, PLANE, CompressedDepths())
+    np.testing.assert_allclose(training.inputs, NEAR / 4.0)
+    np.testing.assert_allclose(
+        training.gradients, [4.0 * np.array(e.gradient) for e in entries[:8]]
+    )
+    np.testing.assert_array_equal(training.noise_variance, 0.0)
+    lacking = [with_outcome(entry, gradient=None) for entry in entries[8:]]
+    assert training_set([*entries[:8], *lacking], PLANE, CompressedDepths()).n_points == 8
+    paper = training_set(entries, PLANE, MeasuredValues())
+    assert paper.n_points == 10
+    assert paper.has_gradient.all()
+
+
+def test_deep_values_that_it_does_not_explain_stay_without_their_gradients():
+    """A cliff near the maximum, where the parabola is high."""
+    entries = normal_at([*NEAR, [0.3, 0.2], [10.0, 0.0]])
+    entries[8] = with_outcome(entries[8], value=-3000.0)
+    training = training_set(entries, PLANE, CompressedDepths())
+    np.testing.assert_allclose(training.inputs[8:], [[0.075, 0.05]])
+    np.testing.assert_array_equal(training.has_gradient, [True] * 8 + [False])
+    assert np.isnan(training.gradients[8]).all()
+    assert training.noise_variance[8] > 0.0
+
+
+def test_without_a_parabola_deep_values_stay():
+    entries = normal_at([*NEAR[:3], [10.0, 0.0], [0.0, 0.1]], every=2)  # 0, 2 and 4
+    training = training_set(entries, PLANE, CompressedDepths())
+    assert training.n_points == 5
+    np.testing.assert_array_equal(training.has_gradient, [True, False, True, False, True])
+    deep_alone = [entries[3], *(with_outcome(e, gradient=None) for e in entries[:3])]
+    deep_alone[0] = with_outcome(deep_alone[0], gradient=(1.0, 2.0))
+    assert training_set(deep_alone, PLANE, CompressedDepths()).gradients is None
+
+
+def test_points_outside_the_support_have_no_gradient():
+    outside = [
+        Evaluation(
+            8 + i, None, np.array([4.0, 0.1 * i]), Outcome(-np.inf, Status.OUT_OF_SUPPORT, 0)
+        )
+        for i in range(6)
+    ]
+    training = training_set([*normal_at(NEAR), *outside], PLANE, CompressedDepths())
+    assert training.n_points > 8
+    assert training.gradients.shape == training.inputs.shape
+    np.testing.assert_array_equal(training.has_gradient[8:], False)
+
+
+def test_a_new_gradient_joins_where_others_are_and_the_value_is_not_deep():
+    near, deep = normal_at([NEAR[0], [10.0, 0.0]])
+    training = training_set(normal_at(NEAR), PLANE, CompressedDepths())
+    np.testing.assert_allclose(joining_gradient(near, PLANE, training), 4.0 * near.gradient)
+    assert joining_gradient(deep, PLANE, training) is None
+    paper = replace(training, depth_limit=np.inf)
+    np.testing.assert_allclose(joining_gradient(deep, PLANE, paper), 4.0 * deep.gradient)
+    assert joining_gradient(near, PLANE, training.values_alone()) is None
+    assert joining_gradient(with_outcome(near, gradient=None), PLANE, training) is None

@@ -215,7 +215,9 @@ def test_other_coordinates_are_not_tried_while_searching():
 
 def test_coordinates_that_gradients_show_are_tried_while_searching():
     matrix = np.linalg.inv(np.array([[1.0, 0.97], [0.97, 1.0]]))
-    entries = [with_outcome(e, gradient=tuple(-matrix @ e.x)) for e in correlated(4)]
+    points = [(-2.0, -2.0), (1.5, 2.0), (2.0, -1.0), (-1.0, 0.5)]
+    entries = [evaluation(i, x, -0.5 * x @ matrix @ x) for i, x in enumerate(np.array(points))]
+    entries = [with_outcome(e, gradient=tuple(-matrix @ e.x)) for e in entries]
     searching = state(phase=Phase.SEARCHING)
     (shown,) = algorithm().other_coordinates(searching, DIAGONAL, entries)
     u = shown.to_working(np.zeros((1, 2)))

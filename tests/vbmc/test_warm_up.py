@@ -7,16 +7,19 @@ from tests.vbmc.support import steep, surrogate
 from sparing.acquisition.rules import ProspectiveSampling, TemperedSampling, UncertaintySampling
 from sparing.surrogate.gaussian_process import condition
 from sparing.surrogate.training_set import TrainingSet
-from sparing.vbmc.warm_up import Climbing, WatchingBound, has_settled
+from sparing.vbmc.warm_up import Climbing, WatchingBound, has_settled, n_points_for
 
 FLAT, RISING = [-10.0] * 4, [-100.0, -50.0, -10.0, -5.0]
 N_ACTIVE = 5
 
 
-def process_of(values):
-    """A process in two dimensions with the given values."""
+def process_of(values, *, n_gradients=0):
+    """A process in two dimensions with the given values, and gradients at the first points."""
     inputs = np.random.default_rng(1).normal(size=(len(values), 2))
-    return condition(TrainingSet(inputs, np.asarray(values, dtype=float)), np.zeros((1, 9)))
+    gradients = np.where(np.arange(len(values))[:, None] < n_gradients, -inputs, np.nan)
+    known = gradients if n_gradients else None
+    training = TrainingSet(inputs, np.asarray(values, dtype=float), gradients=known)
+    return condition(training, np.zeros((1, 10 if n_gradients else 9)))
 
 
 def test_the_elcbo_has_settled_after_three_small_improvements():
@@ -63,6 +66,31 @@ def test_it_is_also_over_when_the_values_have_stopped_rising():
     assert not strategy.is_over(RISING, np.append([-1.5] * 3, recent), gp, N_ACTIVE)
     assert not strategy.is_over(RISING, np.append([-2.1] * 4, recent), gp, N_ACTIVE)
     assert not WatchingBound().is_over(RISING, np.append([-1.5] * 4, recent), gp, N_ACTIVE)
+
+
+def test_a_gradient_counts_as_a_value_for_every_parameter():
+    values = np.zeros(8)
+    counts = [n_points_for(6, process_of(values, n_gradients=n).training) for n in (0, 4, 8)]
+    assert counts == [6, 3, 2]
+    assert n_points_for(7, process_of(values, n_gradients=8).training) == 3  # not fewer
+
+
+def test_with_gradients_fewer_of_the_best_points_must_be_alike():
+    """Three instead of six, which as many gradients would do with two of."""
+    values = [0.0, -1.0, -3.9, -5.0, -6.0, -7.0, -8.0, -9.0]
+    assert Climbing().must_climb(process_of(values))
+    assert not Climbing().must_climb(process_of(values, n_gradients=8))
+    values[2] = -4.1
+    assert Climbing().must_climb(process_of(values, n_gradients=8))
+
+
+def test_with_gradients_the_values_have_stopped_rising_sooner():
+    """Over the last 5 evaluations instead of 15, beside 2 earlier ones instead of 4."""
+    gp, strategy = process_of(np.zeros(8), n_gradients=8), Climbing()
+    recent = np.full(5, -1.0)
+    assert strategy.is_over(RISING, np.append([-1.5] * 2, recent), gp, N_ACTIVE)
+    assert not strategy.is_over(RISING, np.append([-1.5], recent), gp, N_ACTIVE)
+    assert not strategy.is_over(RISING, np.append([-2.1] * 2, recent), gp, N_ACTIVE)
 
 
 def test_what_is_pending_changes_the_rules_of_the_climb_only():

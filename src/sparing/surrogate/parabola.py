@@ -16,6 +16,9 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 
+# Where points share a coordinate: small, yet squares over it do not overflow.
+SMALLEST_VARIANCE = 1e-100
+
 
 @dataclass(frozen=True, eq=False)
 class Parabola:
@@ -56,7 +59,7 @@ def parabola_of(inputs: Array, values: Array, gradients: Array) -> Parabola | No
     spread = np.var((inputs - centre) @ axes, axis=0)
     bends = curvatures * spread > 1.0
     variances = np.where(bends, 1.0 / np.where(bends, curvatures, 1.0), spread)
-    variances = np.maximum(variances, np.finfo(np.float64).tiny)
+    variances = np.maximum(variances, SMALLEST_VARIANCE)
     mean = centre + axes @ np.where(bends, variances * (axes.T @ solution[0]), 0.0)
     heights = values + _half_squares(inputs - mean, axes, variances)
     return Parabola(mean, axes, variances, float(np.average(heights, weights=weights**2)))

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy import stats
-from tests.surrogate.support import HARD, training_set
+from tests.surrogate.support import HARD, training_set, with_gradients
 
 from sparing.surrogate.empirical_prior import EmpiricalPrior
 from sparing.surrogate.gaussian_process import (
@@ -222,3 +222,19 @@ def test_bad_settings_are_errors():
     for name in ("burn_in_sweeps", "n_map_candidates"):
         with pytest.raises(ValueError, match=f"{name} must not be negative"):
             MapThenSlice(**{name: -1})
+
+
+def test_gradients_are_left_aside():
+    """To the last bit, as the paper knows none."""
+    training = training_set(2, 15)
+    found = []
+    for data in (training, with_gradients(training)):
+        trained = PAPER.train(data, 2, np.random.default_rng(0))
+        again = PAPER.condition(data, trained.parameters)
+        longer = trained.append(np.array([0.1, 0.2]), -9.0, 0.0, np.ones(2))
+        processes = (trained, again, longer)
+        assert all(gp.training.gradients is None for gp in processes)
+        found.append([part for gp in processes for part in (gp.parameters, gp.cholesky, gp.alpha)])
+        found[-1].append(PAPER.score(trained))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
