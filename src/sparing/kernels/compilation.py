@@ -36,7 +36,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_mod
 
 # Measured for all kernels on two cores from an empty cache, and twice that on one; a cached start
 # takes under a second.
-COMPILE_SECONDS = 15
+COMPILE_SECONDS = 12
 NOTICE = f"compiling numerical kernels, once per machine, about {COMPILE_SECONDS} s"
 
 kernels: list[Any] = []  # of the modules that have been imported

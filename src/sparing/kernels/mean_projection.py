@@ -135,8 +135,8 @@ def _subtract_forces(z, low, high, forces, gradient):
 
 
 @inline
-def _add_stiffness(z, low, high, slacks, multipliers, slope, hessian):
-    """Add l / s times the square of each slack's gradient, and the peak's own curvature.
+def _write_hessian(z, low, high, slacks, multipliers, curvature, slope, hessian):
+    """Add l / s times the square of each slack's gradient, and the peak's own, to the curvature.
 
     Only the lower triangle of the hessian is written.
     """
@@ -150,7 +150,8 @@ def _add_stiffness(z, low, high, slacks, multipliers, slope, hessian):
         slope[1 + dimension + d] = 0.5 * mu * mu
     for i in range(size):
         for j in range(i + 1):
-            hessian[i, j] += multiplier / slacks[4 * dimension] * slope[i] * slope[j]
+            stiffness = multiplier / slacks[4 * dimension] * slope[i] * slope[j]
+            hessian[i, j] = curvature[i, j] + stiffness
     for d in range(dimension):
         at_b, at_tau = 1 + d, 1 + dimension + d
         mu, bend = z[at_b] / z[at_tau], multiplier / z[at_tau]
@@ -239,106 +240,123 @@ def _move_inside(low, high, z):
 
 
 @inline
-def _descend(triangle, low, high, free, z):
-    """Move z, within the bounds, to the minimum of F there; free: the minimum without them."""
-    size = z.shape[0]
-    n_bounds = 2 * size - 1
-    v, image = np.empty(size + 1), np.empty(size + 1)
-    gradient, step, slope = np.empty(size), np.empty(size), np.empty(size)
-    curvature, hessian = np.empty((size, size)), np.empty((size, size))
-    factor = np.empty((size, size))
-    slacks, slopes, forces = np.empty(n_bounds), np.empty(n_bounds), np.empty(n_bounds)
-    multipliers, change = np.empty(n_bounds), np.empty(n_bounds)
-    unit = np.full(size, -1.0)  # dv / dz
-    unit[1 + size // 2 :] = 0.5
-    for i in range(size):
-        for j in range(i + 1):
-            total = 0.0
-            for k in range(j + 1):
-                total += triangle[k, i] * triangle[k, j]
-            curvature[i, j] = unit[i] * unit[j] * total
-    _write_combination_of(z, v)
-    loss = write_image(triangle, v, image)
-    _write_slacks(z, low, high, slacks)
-    # Without bounds F is half the square of the triangle's corner: no gap is larger.
-    gap = max(loss - 0.5 * triangle[size, size] ** 2, LARGEST_GAP * (1.0 + loss))
-    weight = gap / n_bounds
-    for k in range(n_bounds):
-        multipliers[k] = weight / slacks[k]
-    for _ in range(MAX_STEPS):
-        for i in range(size):
-            total = 0.0
-            for k in range(i + 1):
-                total += triangle[k, i] * image[k]
-            gradient[i] = unit[i] * total
-        excess = _below_peak(z, high) - slacks[n_bounds - 1]  # over the slack of its own
-        copy_into(step, gradient)
-        _subtract_forces(z, low, high, multipliers, step)
-        fault = abs(multipliers[n_bounds - 1] * excess)
-        for i in range(size):
-            fault += abs(step[i] * (z[i] - free[i]))
-        largest_gap = LARGEST_GAP * (1.0 + loss)
-        if gap <= largest_gap and fault <= largest_gap:
-            break
-        for i in range(size):
-            for j in range(i + 1):
-                hessian[i, j] = curvature[i, j]
-        _add_stiffness(z, low, high, slacks, multipliers, slope, hessian)
-        for k in range(n_bounds):
-            forces[k] = weight / slacks[k]
-        forces[n_bounds - 1] -= multipliers[n_bounds - 1] / slacks[n_bounds - 1] * excess
-        copy_into(step, gradient)
-        _subtract_forces(z, low, high, forces, step)
-        if not _solve_positive(hessian, factor, step):
-            break
-        for i in range(size):
-            step[i] = -step[i]
-        _write_slack_slopes(z, low, high, step, slopes)
-        slopes[n_bounds - 1] += excess
-        for k in range(n_bounds):
-            change[k] = (weight - multipliers[k] * slopes[k]) / slacks[k] - multipliers[k]
-        length = 1.0
-        for k in range(n_bounds):
-            if change[k] < 0.0:
-                length = min(length, -NEARLY * multipliers[k] / change[k])
-            if slopes[k] < 0.0:
-                length = min(length, -NEARLY * slacks[k] / slopes[k])
-        for i in range(size):
-            z[i] += length * step[i]
-        for k in range(n_bounds):
-            slacks[k] += length * slopes[k]  # taken from z, rounding could make them negative
-            multipliers[k] += length * change[k]
-        gap = 0.0
-        for k in range(n_bounds):
-            gap += multipliers[k] * slacks[k]
-        _write_combination_of(z, v)
-        loss = write_image(triangle, v, image)
-        weight = (FULL_STEP if length > LONG_ENOUGH else SHORT_STEP) * gap / n_bounds
-        weight = max(weight, FULL_STEP * LARGEST_GAP * (1.0 + loss) / n_bounds)
-
-
-@kernel
-def project_mean(triangle, centre, unit, lower, upper, p):
-    """Write the p within the box that minimises F; return F there."""
+def _write_bounds(centre, unit, lower, upper, low, high):
+    """Write the bounds of mu and tau that follow from those of x_m and log omega."""
     dimension = centre.shape[0]
-    size = 2 * dimension + 1
-    low, high = lower.copy(), upper.copy()  # of m_0, mu and tau
     for d in range(dimension):
         low[1 + d] = (lower[1 + d] - centre[d]) / unit[d]
         high[1 + d] = (upper[1 + d] - centre[d]) / unit[d]
         low[1 + dimension + d] = (unit[d] * np.exp(-upper[1 + dimension + d])) ** 2
         high[1 + dimension + d] = (unit[d] * np.exp(-lower[1 + dimension + d])) ** 2
-    free, slacks = np.empty(size), np.empty(2 * size - 1)
+
+
+@inline
+def _write_curvature(triangle, factors, curvature):
+    """Write the lower triangle of d2F / dz2; factors: dv / dz."""
+    size = factors.shape[0]
+    for i in range(size):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(j + 1):
+                total += triangle[k, i] * triangle[k, j]
+            curvature[i, j] = factors[i] * factors[j] * total
+
+
+@inline
+def _write_gradient(triangle, factors, image, gradient):
+    """Write dF / dz."""
+    for i in range(factors.shape[0]):
+        total = 0.0
+        for k in range(i + 1):
+            total += triangle[k, i] * image[k]
+        gradient[i] = factors[i] * total
+
+
+@inline
+def _longest_step(slacks, slopes, multipliers, change):
+    """How much of the step leaves slacks and multipliers positive, at most all of it."""
+    length = 1.0
+    for k in range(slacks.shape[0]):
+        if change[k] < 0.0:
+            length = min(length, -NEARLY * multipliers[k] / change[k])
+        if slopes[k] < 0.0:
+            length = min(length, -NEARLY * slacks[k] / slopes[k])
+    return length
+
+
+# Its parts are inlined one by one, not within a function around them: Numba copies what it inlines,
+# in a time that grows with the square of its size (a quarter of the time of all kernels).
+@kernel
+def project_mean(triangle, centre, unit, lower, upper, p):
+    """Write the p within the box that minimises F; return F there."""
+    size = p.shape[0]
+    n_bounds = 2 * size - 1
+    low, high = lower.copy(), upper.copy()  # of m_0, mu and tau
+    _write_bounds(centre, unit, lower, upper, low, high)
+    free, slacks = np.empty(size), np.empty(n_bounds)
+    v, image = np.empty(size + 1), np.empty(size + 1)
     write_coefficients(triangle, np.zeros(size), free)
     z = free.copy()
     _write_slacks(z, low, high, slacks)
     if not slacks.min() > 0.0:
+        gradient, step, slope = np.empty(size), np.empty(size), np.empty(size)
+        square = (size, size)
+        curvature, hessian, factor = np.empty(square), np.empty(square), np.empty(square)
+        slopes, forces = np.empty(n_bounds), np.empty(n_bounds)
+        multipliers, change = np.empty(n_bounds), np.empty(n_bounds)
+        factors = np.full(size, -1.0)  # dv / dz
+        factors[1 + size // 2 :] = 0.5
+        _write_curvature(triangle, factors, curvature)
         _move_inside(low, high, z)
-        _descend(triangle, low, high, free, z)
+        _write_combination_of(z, v)
+        loss = write_image(triangle, v, image)
+        _write_slacks(z, low, high, slacks)
+        # Without bounds F is half the square of the triangle's corner: no gap is larger.
+        gap = max(loss - 0.5 * triangle[size, size] ** 2, LARGEST_GAP * (1.0 + loss))
+        weight = gap / n_bounds
+        for k in range(n_bounds):
+            multipliers[k] = weight / slacks[k]
+        for _ in range(MAX_STEPS):
+            _write_gradient(triangle, factors, image, gradient)
+            excess = _below_peak(z, high) - slacks[n_bounds - 1]  # over the slack of its own
+            copy_into(step, gradient)
+            _subtract_forces(z, low, high, multipliers, step)
+            fault = abs(multipliers[n_bounds - 1] * excess)
+            for i in range(size):
+                fault += abs(step[i] * (z[i] - free[i]))
+            largest_gap = LARGEST_GAP * (1.0 + loss)
+            if gap <= largest_gap and fault <= largest_gap:
+                break
+            _write_hessian(z, low, high, slacks, multipliers, curvature, slope, hessian)
+            for k in range(n_bounds):
+                forces[k] = weight / slacks[k]
+            forces[n_bounds - 1] -= multipliers[n_bounds - 1] / slacks[n_bounds - 1] * excess
+            copy_into(step, gradient)
+            _subtract_forces(z, low, high, forces, step)
+            if not _solve_positive(hessian, factor, step):
+                break
+            for i in range(size):
+                step[i] = -step[i]
+            _write_slack_slopes(z, low, high, step, slopes)
+            slopes[n_bounds - 1] += excess
+            for k in range(n_bounds):
+                change[k] = (weight - multipliers[k] * slopes[k]) / slacks[k] - multipliers[k]
+            length = _longest_step(slacks, slopes, multipliers, change)
+            for i in range(size):
+                z[i] += length * step[i]
+            for k in range(n_bounds):
+                slacks[k] += length * slopes[k]  # taken from z, rounding could make them negative
+                multipliers[k] += length * change[k]
+            gap = 0.0
+            for k in range(n_bounds):
+                gap += multipliers[k] * slacks[k]
+            _write_combination_of(z, v)
+            loss = write_image(triangle, v, image)
+            weight = (FULL_STEP if length > LONG_ENOUGH else SHORT_STEP) * gap / n_bounds
+            weight = max(weight, FULL_STEP * LARGEST_GAP * (1.0 + loss) / n_bounds)
     write_mean(centre, unit, z, p)
     for i in range(size):
         p[i] = min(max(p[i], lower[i]), upper[i])
-    v, image = np.empty(size + 1), np.empty(size + 1)
     write_combination(centre, unit, p, v)
     return write_image(triangle, v, image)
 

@@ -138,21 +138,11 @@ def score_candidates(phis, n_components, inputs, alpha, hyperparameters, bounds,
 
 
 @inline
-def _objective_and_gradient(
-    phi, weights, means, scales, lengths, inputs, alpha, hyperparameters, normals, first,
-    n_samples, n_fresh, bounds, penalties, optimise_weights, parts, gradient,
-):  # fmt: skip
-    """F(φ) and its gradient; parts holds the scratch gradients of the two terms."""
-    n_components, n_dimensions = means.shape
-    _unpack_parameters(phi, weights, means, scales, lengths)
-    value = expected_log_joint_and_gradient(
-        weights, means, scales, lengths, inputs, alpha, hyperparameters, parts[0]
-    )
-    value += entropy_and_gradient(
-        weights, means, scales, lengths, normals, first, n_samples, n_fresh, parts[1]
-    )
-    joint_means, joint_scales, joint_lengths, joint_weights = parts[0]
-    entropy_means, entropy_scales, entropy_lengths, entropy_weights = parts[1]
+def _write_gradient(weights, joint_parts, entropy_parts, gradient):
+    """Add the gradients of the two terms by μ, log σ, log λ and w into that by φ."""
+    joint_means, joint_scales, joint_lengths, joint_weights = joint_parts
+    entropy_means, entropy_scales, entropy_lengths, entropy_weights = entropy_parts
+    n_components, n_dimensions = joint_means.shape
     position = 0
     for k in range(n_components):
         for i in range(n_dimensions):
@@ -170,10 +160,6 @@ def _objective_and_gradient(
     for k in range(n_components):  # Jacobian of the softmax: dw_j / dη_k = w_j (δ_jk - w_k)
         slope = joint_weights[k] + entropy_weights[k]
         gradient[position + k] = weights[k] * (slope - mean_slope)
-    value -= _add_penalty_gradient(phi, weights, means, bounds, penalties, gradient)
-    if optimise_weights == 0:
-        gradient[position:] = 0.0
-    return value
 
 
 @inline
@@ -241,6 +227,7 @@ def _finish_batch(phi, batch_sum, values, n_batch, learning):
     return status
 
 
+# F and its gradient are several helpers, not one (mean_projection.py has the reason).
 @kernel
 def maximise_objective(
     phi,
@@ -282,11 +269,18 @@ def maximise_objective(
     rate_factor, n_updates, n_rejected = 1.0, 0, 0
     status = STOPPED_AT_LIMIT
     for t in range(first_normals.size):
-        value = _objective_and_gradient(
-            current, weights, means, scales, lengths, inputs, alpha, hyperparameters, normals,
-            first_normals[t], n_samples, n_fresh, bounds, penalties, optimise_weights,
-            (joint_parts, entropy_parts), gradient,
+        _unpack_parameters(current, weights, means, scales, lengths)
+        value = expected_log_joint_and_gradient(
+            weights, means, scales, lengths, inputs, alpha, hyperparameters, joint_parts
+        )
+        value += entropy_and_gradient(
+            weights, means, scales, lengths, normals, first_normals[t], n_samples, n_fresh,
+            entropy_parts,
         )  # fmt: skip
+        _write_gradient(weights, joint_parts, entropy_parts, gradient)
+        value -= _add_penalty_gradient(current, weights, means, bounds, penalties, gradient)
+        if optimise_weights == 0:
+            gradient[phi.size - n_components :] = 0.0
         if not _all_finite(value, gradient):
             n_rejected += 1
             if n_updates == 0 or n_rejected > MAX_REJECTIONS:
