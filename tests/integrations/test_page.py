@@ -21,7 +21,7 @@ def run(package):
 
 
 def test_the_page_has_a_block_for_each_package():
-    assert PACKAGES == ["pymc", "numpyro", "jax", "torch"]
+    assert PACKAGES == ["pymc", "numpyro", "cobaya", "bilby", "jax", "torch"]
 
 
 @pytest.mark.parametrize("package", ["jax", "torch"])
@@ -29,11 +29,26 @@ def test_functions(package):
     run(package)
 
 
+# Of the model that four blocks have, by Simpson's rule on a grid of 3001 x 3001 points.
+LOG_EVIDENCE = -8.76867
+
+
+def test_the_same_model_in_cobaya():
+    products = run("cobaya")["products"]
+    assert products["logZ"] == pytest.approx(LOG_EVIDENCE, abs=0.05)
+    assert len(products["sample"]) == 4000
+
+
+def test_the_same_model_in_bilby():
+    result = run("bilby")["bilby_result"]
+    assert result.log_evidence == pytest.approx(LOG_EVIDENCE, abs=0.05)
+    assert np.all(result.posterior["spread"] > 0)
+
+
 @pytest.mark.parametrize("package", ["pymc", "numpyro"])
 def test_the_same_model_in_both_languages(package):
     pytest.importorskip("arviz")
     names = run(package)
-    # By Simpson's rule on a grid of 3001 x 3001 points.
-    assert names["result"].log_evidence == pytest.approx(-8.76867, abs=0.05)
+    assert names["result"].log_evidence == pytest.approx(LOG_EVIDENCE, abs=0.05)
     assert set(names["draws"]) == {"level", "spread"}
     assert np.all(names["draws"]["spread"] > 0)

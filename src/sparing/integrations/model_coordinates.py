@@ -75,8 +75,9 @@ def problem_of_blocks(
     blocks: Sequence[Block],
     prior_draws: Sequence[NDArray[Any]],
     plausible: Mapping[str, tuple[float, float]] | None,
+    **options: Any,
 ) -> Problem:
-    """The problem in the blocks' coordinates.
+    """The problem in the blocks' coordinates; ``options`` as `Problem` has them.
 
     The plausible box is that of the prior draws, (n, *shape) each, but for the variables or
     entries that ``plausible`` names.
@@ -99,6 +100,7 @@ def problem_of_blocks(
         lower=np.concatenate([block.bound(block.lower) for block in blocks]),
         upper=np.concatenate([block.bound(block.upper) for block in blocks]),
         names=names,
+        **options,
     )
 
 
