@@ -4,7 +4,8 @@
 #   make test     ruff, pyright and pytest
 #   make quick    ruff and the tests that are not slow, in less than a minute
 #   make lint     ruff and pyright alone
-#   make integrations  the tests of PyMC, NumPyro and JAX, in an environment of their own (600 MB)
+#   make integrations  the tests of PyMC, NumPyro, JAX, Cobaya and bilby, in an environment of their own (700 MB)
+#   make lowest   the quick tests with the oldest declared version of every package, on Python 3.11
 #   make docs     build the documentation into output/docs/index.html
 #   make format   rewrite the sources in the project's style
 #   make clean    remove everything these commands made
@@ -18,7 +19,7 @@ TOOLS_PATHS := src tests benchmarks docs examples
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick integrations lint docs format clean
+.PHONY: help demo test quick integrations lowest lint docs format clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -40,7 +41,18 @@ integrations: $(VENV)/.installed-integrations
 $(VENV)/.installed-integrations: pyproject.toml | $(BIN)/python
 	$(PYTHON) -m venv $(VENV)/integrations
 	$(VENV)/integrations/bin/python -m pip install --quiet --disable-pip-version-check --editable \
-	  '.[plots,report,pandas,getdist,pymc,numpyro,jax]' 'pytest>=8' 'corner>=2.2'
+	  '.[plots,report,pandas,getdist,pymc,numpyro,jax,cobaya,bilby]' 'pytest>=8' 'corner>=2.2'
+	@touch $@
+
+lowest: $(VENV)/.installed-lowest
+	$(VENV)/lowest/bin/python -m pytest -q -m "not slow"
+
+$(VENV)/.installed-lowest: pyproject.toml | $(BIN)/python
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(PYTHON) tests/packaging/lowest_versions.py > $(VENV)/lowest.txt
+	$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+	  --constraint $(VENV)/lowest.txt --editable \
+	  '.[plots,report,paper,arviz,pandas,getdist,dask,loky,mpi,ray]' pytest corner dynesty emcee scikit-learn
 	@touch $@
 
 lint: $(VENV)/.installed-dev
