@@ -52,7 +52,8 @@ $(VENV)/.installed-lowest: pyproject.toml | $(BIN)/python
 	$(PYTHON) tests/packaging/lowest_versions.py > $(VENV)/lowest.txt
 	$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
 	  --constraint $(VENV)/lowest.txt --editable \
-	  '.[plots,report,paper,arviz,pandas,getdist,dask,loky,mpi,ray]' pytest corner dynesty emcee scikit-learn
+	  '.[plots,report,paper,arviz,pandas,getdist,dask,loky,mpi,ray]' pytest corner dynesty emcee scikit-learn \
+	  'pyparsing<3.2'  # Matplotlib 3.8 warns of what is deprecated since
 	@touch $@
 
 lint: $(VENV)/.installed-dev

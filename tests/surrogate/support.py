@@ -63,6 +63,7 @@ def dense_covariance(training: TrainingSet, theta: np.ndarray, sd: float) -> np.
 def dense_log_likelihood(training: TrainingSet, theta: np.ndarray, sd: float) -> np.ndarray:
     """log p(y | theta) for theta of any shape (..., D + 2), up to a constant."""
     root = np.linalg.cholesky(dense_covariance(training, theta, sd))
-    whitened = np.linalg.solve(root, training.values[None, :, None])[..., 0]
+    values = np.broadcast_to(training.values[:, None], (*root.shape[:-1], 1))
+    whitened = np.linalg.solve(root, values)[..., 0]
     log_determinant = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
     return -0.5 * (whitened**2).sum(axis=-1) - log_determinant
