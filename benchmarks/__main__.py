@@ -12,6 +12,7 @@ from benchmarks import (
     batch_efficiency,
     durability,
     faults,
+    first_minutes,
     killed_runs,
     periodic,
     profile,
@@ -134,6 +135,12 @@ def _durability(options: argparse.Namespace) -> int:
 def _periodic(options: argparse.Namespace) -> int:
     periodic.campaign(options.seeds, options.problems)
     return 0
+
+
+def _first_minutes(options: argparse.Namespace) -> int:
+    steps = first_minutes.walk(options.out)
+    print(first_minutes.text(steps))
+    return int(any(step.failed for step in steps))
 
 
 def _attack(options: argparse.Namespace) -> int:
@@ -290,6 +297,12 @@ def _parser() -> argparse.ArgumentParser:
     durable = commands.add_parser("durability", help="kills, stale locks, full disk, append times")
     durable.set_defaults(command=_durability)
     durability.add_options(durable)
+
+    minutes = commands.add_parser(
+        "first-minutes", help="every command and block of the first pages, on a fresh clone"
+    )
+    minutes.set_defaults(command=_first_minutes)
+    minutes.add_argument("--out", type=Path, default=Path("output/first-minutes"), help="pictures")
 
     circle = commands.add_parser("periodic", help="angles, with their mass across the bounds too")
     circle.set_defaults(command=_periodic)
