@@ -28,7 +28,7 @@ PAGES = ("README.md", "docs/quick-start.md", "docs/tutorial.md")
 # What is on the pages and is not done here, and why.
 LEFT_OUT = {"make test": "left out: continuous integration runs it, in eleven minutes"}
 # Extras that the pages name in passing: `Settings.paper()` needs one.
-NAMED_EXTRAS = "pip install '.[plots,report,paper]'"
+NAMED_EXTRAS = ("pip install '.[plots,report,paper]'",)
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,13 @@ class Step:
         return self.outcome.startswith("failed")
 
 
-def walk(out: Path, root: Path = PROJECT_ROOT, pages: Sequence[str] = PAGES) -> list[Step]:
-    """Do it all, and leave pictures and logs in ``out``."""
+def walk(
+    out: Path,
+    root: Path = PROJECT_ROOT,
+    pages: Sequence[str] = PAGES,
+    more: Sequence[str] = NAMED_EXTRAS,
+) -> list[Step]:
+    """Do it all, ``more`` after the commands of the pages; pictures and logs stay in ``out``."""
     pictures = out / "pictures"
     if pictures.exists():
         raise BenchmarkError(f"{pictures} is there already: name another directory")
@@ -55,7 +60,7 @@ def walk(out: Path, root: Path = PROJECT_ROOT, pages: Sequence[str] = PAGES) -> 
         steps = [_command(f"git clone --quiet '{root}' '{clone}'", "git clone", root, {}, out)]
         environment = {"PATH": f"{clone / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
         typed = [line for page in pages for line in commands((root / page).read_text("utf-8"))]
-        for line in dict.fromkeys([*typed, NAMED_EXTRAS] if typed else []):
+        for line in dict.fromkeys([*typed, *more]):
             steps.append(_command(line, line, clone, environment, out))
         for picture in sorted((clone / "output").glob("*.png")):
             shutil.copy(picture, pictures)

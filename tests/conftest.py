@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,6 +34,14 @@ SLOW = (
     "test_documentation.py",
     "test_examples.py",
 )
+# Compared with scikit-learn, which has no wheels for the newest Python.
+NEED_SCIKIT_LEARN = (
+    "benchmarks/test_methods_process.py",
+    "benchmarks/test_methods_runs.py",
+    "benchmarks/test_methods_samplers.py",
+    "surrogate/test_gaussian_process.py",
+)
+collect_ignore = [] if find_spec("sklearn") else list(NEED_SCIKIT_LEARN)
 
 
 def pytest_collection_modifyitems(items):

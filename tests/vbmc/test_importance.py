@@ -10,6 +10,7 @@ from sparing.vbmc.importance import log_sum, pareto_smooth
 
 @pytest.mark.parametrize("shape", [0.4, 0.6, 0.9])
 def test_pareto_shape_and_weights_agree_with_arviz(shape):
+    pytest.importorskip("arviz")
     generator = np.random.default_rng(6)
     log_weights = shape * generator.exponential(size=4000)
     smoothed, k = pareto_smooth(log_weights)

@@ -63,6 +63,7 @@ def test_a_loaded_result_answers_everything_as_before(saved):
         np.testing.assert_array_equal(left, right)
     assert loaded.summary() == result.summary()
     assert repr(loaded) == repr(result)
+    pytest.importorskip("arviz")
     left, right = loaded.to_arviz(n=20), result.to_arviz(n=20)
     for name in result.posterior.names:
         np.testing.assert_array_equal(left.posterior[name].values, right.posterior[name].values)
