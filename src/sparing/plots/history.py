@@ -126,7 +126,8 @@ def _draw_features(ax: Axes, record: RunRecord) -> None:
         _logarithmic(ax, history, share, color=AMBER, label="error of the posterior")
     _draw_reliability(ax, record, linewidth=2.0, label="reliability index")
     ax.set_ylabel("stable when below 1")
-    ax.legend(frameon=False, loc="best", fontsize=8)
+    # Above the panel: five lines leave no place for their names within it.
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=8)
 
 
 def _draw_reliability(ax: Axes, record: RunRecord, **line: object) -> None:
