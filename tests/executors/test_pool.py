@@ -1,5 +1,6 @@
 import functools
 import math
+import multiprocessing
 import os
 import signal
 import threading
@@ -183,7 +184,11 @@ def test_what_reached_the_spool_is_not_evaluated_again_when_a_pool_breaks(tmp_pa
 
     write = store.write_spooled_outcome
     monkeypatch.setattr(store, "write_spooled_outcome", lambda *all_: (write(*all_), die()))
-    with ProcessPoolExecutor(1) as executor, EvaluationPool(make(noted), executor) as pool:
+    forked = multiprocessing.get_context("fork")  # which alone knows what was changed here
+    with (
+        ProcessPoolExecutor(1, mp_context=forked) as executor,
+        EvaluationPool(make(noted), executor) as pool,
+    ):
         pool.submit(point(2), str(tmp_path))
         assert gather(pool, 1)[2].value == -4.0
     assert Path(os.environ["NOTES"]).read_text() == "2.0 "
