@@ -16,6 +16,7 @@ def rows_of(path):
 
 
 def test_every_file_from_a_run_directory(sparing_command, directory, result, tmp_path):
+    pytest.importorskip("arviz")
     files = {
         "evaluations": tmp_path / "evaluations.csv",
         "samples": tmp_path / "samples.csv",
@@ -82,6 +83,8 @@ def test_nothing_asked_for(sparing_command, directory):
 
 @pytest.mark.parametrize("option", ["--summary", "--netcdf"])
 def test_a_place_that_cannot_be_written(sparing_command, directory, tmp_path, option):
+    if option == "--netcdf":
+        pytest.importorskip("arviz")
     answer = sparing_command("export", directory, option, tmp_path / "nowhere" / "file")
     assert answer.code == ExitCode.FAILED
     assert answer.err.startswith("sparing: cannot write ")

@@ -353,6 +353,7 @@ def test_starting_points_are_evaluated_first():
 
 
 def test_to_arviz_holds_the_draws_by_name():
+    pytest.importorskip("arviz")
     problem, *_ = gaussian_problem()
     data = run(problem, max_evaluations=20).to_arviz(n=50)
     assert data.posterior["x1"].shape == (1, 50)

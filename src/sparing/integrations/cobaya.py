@@ -42,7 +42,8 @@ def problem_from_model(
     >>> from cobaya.model import get_model
     >>> def line(slope): return -0.5 * (slope - 1.0) ** 2
     >>> params = {"slope": {"prior": {"min": -4, "max": 6}, "ref": [1.0, 0.5]}}
-    >>> problem = problem_from_model(get_model({"params": params, "likelihood": {"line": line}}))
+    >>> info = {"params": params, "likelihood": {"line": line}, "debug": 40}  # say errors alone
+    >>> problem = problem_from_model(get_model(info))
     >>> problem.names, problem.lower.tolist(), problem.plausible_upper.round(2).tolist()
     (('slope',), [-4.0], [1.98])
     """
@@ -81,7 +82,8 @@ def to_products(model: Any, result: RunRecord, n: int = 4000, seed: int = 0) -> 
     >>> from sparing.integrations.cobaya import problem_from_model, to_products
     >>> def line(slope): return -0.5 * (slope - 1.0) ** 2
     >>> params = {"slope": {"prior": {"min": -4, "max": 6}, "ref": [1.0, 0.5]}}
-    >>> model = get_model({"params": params, "likelihood": {"line": line}})
+    >>> info = {"params": params, "likelihood": {"line": line}, "debug": 40}  # say errors alone
+    >>> model = get_model(info)
     >>> problem = problem_from_model(model)
     >>> result = sparing.infer(problem, seed=1, max_evaluations=30, progress=False)
     >>> len(to_products(model, result, n=100)["sample"])
