@@ -169,3 +169,6 @@ def test_a_border_of_several_rows_refuses_a_duplicate():
     assert border_cholesky_rows(lower, matrix, matrix + 1e-10 * np.eye(2)) is not None
     columns, corner = np.array([[0.1, 0.2], [0.1, 0.2]]), np.ones((2, 2))  # two rows alike
     assert border_cholesky_rows(lower, columns, corner) is None
+    close = np.diag([1.0 + 4.5e-16, 1.0])  # what is left of its first entry is rounding
+    assert border_cholesky_rows(np.eye(1), np.array([[1.0], [0.0]]), close) is None
+    assert border_cholesky_rows(np.eye(1), np.array([[0.9], [0.0]]), close) is not None

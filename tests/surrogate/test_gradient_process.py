@@ -106,6 +106,22 @@ def test_a_duplicate_without_noise_falls_back_to_jitter(with_gradient):
     np.testing.assert_allclose(slopes, training.gradients, atol=1e-3)
 
 
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_jitter_counts_for_what_is_appended_later(with_gradient):
+    training = with_gradients(training_set(2, 6), every=0)
+    psi = samples_with_gradients(2, 1)
+    psi[:, [3, -1]] = np.log(1e-12)
+    gp = condition(training.with_point(training.inputs[3], training.values[3]), psi)
+    gradient = np.ones(2) if with_gradient else None
+    longer = gp.append(np.array([4.0, -4.0]), -9.0, 0.0, gradient)
+    (jitter,) = longer.jitter
+    assert jitter == gp.jitter[0] > 1e-13
+    sample = longer.sample(0)
+    expected = longer.observations.gram(sample.length_scales, sample.output_scale**2)
+    excess = np.diag(longer.cholesky[0] @ longer.cholesky[0].T - expected)
+    np.testing.assert_allclose(excess, jitter, rtol=0.2)
+
+
 @pytest.mark.parametrize("n_samples", [1, 3])
 def test_variance_reduction_is_the_drop_by_a_value_alone(n_samples):
     training = replace(with_gradients(training_set(2, 8)), typical_noise_variance=0.25)
