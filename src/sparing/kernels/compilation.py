@@ -36,8 +36,8 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 SAFE_FAST_MATH = {"contract", "reassoc", "arcp", "nsz"}
 OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": SAFE_FAST_MATH, "error_model": "numpy"}
 
-# Measured for all kernels on two cores from an empty cache, and twice that on one; a cached start
-# takes under a second.
+# For all kernels on two cores from an empty cache, by the CPU time of the longer process; about
+# twice that on one. A cached start takes under a second.
 COMPILE_SECONDS = 12
 NOTICE = f"compiling numerical kernels, once per machine, about {COMPILE_SECONDS} s"
 
