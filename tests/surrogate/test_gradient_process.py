@@ -177,3 +177,13 @@ def test_gradients_of_another_shape_are_an_error():
     training = training_set(2, 4)
     with pytest.raises(ValueError, match=r"gradients must be \(4, 2\), not \(4, 3\)"):
         replace(training, gradients=np.zeros((4, 3)))
+
+
+def test_some_points_of_a_set_keep_all_that_is_known_of_them():
+    x = np.arange(6.0).reshape(3, 2)
+    training = TrainingSet(x, np.arange(3.0), np.array([0.1, 0.2, 0.3]), 5.0, 0.1, gradients=-x)
+    some = training.of_points(np.array([2, 0]))
+    assert np.array_equal(some.inputs, x[[2, 0]]) and np.array_equal(some.gradients, -x[[2, 0]])
+    assert some.values.tolist() == [2.0, 0.0] and some.noise_variance.tolist() == [0.3, 0.1]
+    assert (some.depth_limit, some.typical_noise_variance) == (5.0, 0.1)
+    assert training.values_alone().of_points(np.array([1])).gradients is None

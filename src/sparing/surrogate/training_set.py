@@ -95,6 +95,16 @@ class TrainingSet:
             gradients,
         )
 
+    def of_points(self, points: NDArray[np.integer]) -> TrainingSet:
+        """The set with some of its points, by their indices."""
+        return replace(
+            self,
+            inputs=self.inputs[points],
+            values=self.values[points],
+            noise_variance=self.noise_variance[points],
+            gradients=None if self.gradients is None else self.gradients[points],
+        )
+
     def values_alone(self) -> TrainingSet:
         """The set without its gradients."""
         return replace(self, gradients=None)
