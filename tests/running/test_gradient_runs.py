@@ -125,3 +125,15 @@ def test_a_saved_result_keeps_the_surrogate(result, tmp_path):
     np.testing.assert_array_equal(one.training.has_gradient, other.training.has_gradient)
     queries = 0.3 * np.random.default_rng(1).normal(size=(9, 6))
     np.testing.assert_allclose(one.predict(queries), other.predict(queries), rtol=1e-9, atol=1e-9)
+
+
+def test_the_algorithm_of_the_paper_knows_no_gradients():
+    def run(log_density, gradient):
+        problem = sparing.Problem(log_density, [-2.0, -2.0], [2.0, 2.0], gradient=gradient)
+        options = {"max_evaluations": 25, "settings": sparing.Settings.paper()}
+        return sparing.infer(problem, seed=1, progress=False, check_gradient=False, **options)
+
+    with_gradients = run(lambda x: (-0.5 * float(x @ x), -x), True)
+    without = run(lambda x: -0.5 * float(x @ x), None)
+    assert with_gradients.log_evidence == without.log_evidence
+    assert with_gradients.evaluations[-1].x.tolist() == without.evaluations[-1].x.tolist()

@@ -99,8 +99,18 @@ class Surrogate(Protocol):
         ...
 
 
+def learnt_from(strategy: SurrogateTraining, training: TrainingSet) -> TrainingSet:
+    """What a strategy makes use of in a training set: everything, unless it says otherwise."""
+    of_use = getattr(strategy, "of_use", None)
+    return training if of_use is None else of_use(training)
+
+
 class SurrogateTraining(Protocol):
-    """How a surrogate is made from its training set."""
+    """How a surrogate is made from its training set.
+
+    A strategy that leaves gradients aside says so by a method ``of_use(training)``, which returns
+    the set without them.
+    """
 
     def train(
         self,

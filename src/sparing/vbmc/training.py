@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
+from sparing.surrogate.interface import learnt_from
 from sparing.surrogate.known_support import known_support
 from sparing.surrogate.training_data import training_set
 from sparing.vbmc.settings import HyperparameterSchedule, Settings
@@ -32,7 +33,7 @@ def train_surrogate(
     if support is not None:
         kept = [entry for entry in kept if entry.usable]
     trained_on = tuple(entry.index for entry in kept)
-    training = training_set(kept, transform, settings.depths)
+    training = learnt_from(settings.surrogate, training_set(kept, transform, settings.depths))
     # Hyperparameters are about one coordinate system: in another they mean nothing.
     previous = None
     if state.trained is not None and transform.number == state.trained.transform.number:

@@ -85,7 +85,7 @@ class MapThenSlice:
         previous: Surrogate | None = None,
     ) -> GaussianProcess:
         """A process with n_samples samples of psi, or with None the best one."""
-        training = training.values_alone()  # the paper knows no gradients
+        training = self.of_use(training)
         prior = self.prior.of(training)
         earlier = None if previous is None else previous.parameters
         psi = fit_map(training, prior, self, generator, earlier)[None, :]
@@ -95,7 +95,11 @@ class MapThenSlice:
 
     def condition(self, training: TrainingSet, parameters: Array) -> GaussianProcess:
         """The process with hyperparameters that an earlier training found."""
-        return condition(training.values_alone(), parameters)
+        return condition(self.of_use(training), parameters)
+
+    def of_use(self, training: TrainingSet) -> TrainingSet:
+        """The values: the paper knows no gradients."""
+        return training.values_alone()
 
     def score(self, surrogate: Surrogate) -> float:
         """The largest log p(y | psi) + log p(psi) among the samples."""
