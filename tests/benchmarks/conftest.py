@@ -18,7 +18,8 @@ class Settings:
         return settings
 
 class Problem:
-    def __init__(self, log_density, plausible_lower, plausible_upper, lower=None, upper=None):
+    def __init__(self, log_density, plausible_lower, plausible_upper, lower=None, upper=None,
+                 gradient=None):
         self.log_density = log_density
         self.box = np.array([plausible_lower, plausible_upper])
         self.bounds = lower, upper
