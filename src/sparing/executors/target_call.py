@@ -37,8 +37,9 @@ LONGEST_TRACEBACK = 20_000
 # Modules between `evaluate` and the user's code: not shown in tracebacks.
 _OUR_MODULES = (
     __name__,
-    "sparing.problem.problem",
+    "sparing.problem.log_joint",
     "sparing.problem.priors",
+    "sparing.problem.region",
     "sparing.problem.vectorised",
 )
 

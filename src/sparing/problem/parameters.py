@@ -68,6 +68,20 @@ class Parameters:
         pairs = zip(self.names, self.full(x).tolist(), strict=True)
         return ", ".join(f"{name} = {value!r}" for name, value in pairs)
 
+    def lines(self) -> list[str]:
+        """For each parameter its bounds and its plausible box, or the value it is fixed at."""
+        lines: list[str] = []
+        width = max(len(name) for name in self.names)
+        for i, name in enumerate(self.names):
+            lower, upper, low, high = (self.vectors[label][i] for label in VECTORS)
+            wraps = ", where it wraps" if name in self.periodic else ""
+            box = (
+                f"in {format_interval(lower, upper)}{wraps}, plausibly {format_interval(low, high)}"
+            )
+            text = f"fixed at {self.fixed[name]:g}" if name in self.fixed else box
+            lines.append(f"  {name:<{width}}  {text}")
+        return lines
+
     def rows(self, x: Any, label: str) -> Array:
         """One point or several, of free or of all parameters, or by name: (k, D).
 

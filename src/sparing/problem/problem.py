@@ -12,47 +12,30 @@ Everything is checked when the problem is built, and all faults are reported tog
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sparing.errors import InvalidValueError, ProblemError
+from sparing.errors import ProblemError
 from sparing.numerics.arrays import Array
 from sparing.problem.declared_support import DeclaredSupport, read_support
 from sparing.problem.derived import Derived, read_derived
 from sparing.problem.gradients import GradientSource, read_source
+from sparing.problem.log_joint import LogJoint
 from sparing.problem.parameters import Parameters
-from sparing.problem.prior_gradients import difference_steps
 from sparing.problem.priors import Prior
 from sparing.problem.reading import read_parameters
-from sparing.problem.user_values import (
-    estimated_log_value,
-    format_interval,
-    function_name,
-    log_value,
-    short_text,
-)
-from sparing.problem.vectorised import point_by_point
+from sparing.problem.region import Points
+from sparing.problem.user_values import function_name, short_text
 
 Bounds: TypeAlias = ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None
-Points: TypeAlias = ArrayLike | Mapping[str, Any]
-
-# A plausible bound that coincides with a hard bound, or a starting point on one, has no finite
-# place in unbounded coordinates: it is moved inside by this fraction of the plausible width.
-# For a uniform prior it puts 99.8 % of the mass inside the standardising box.
-INWARD_FRACTION = 1e-3
-
-# From a point that is further away than this, the plausible box is lost in rounding, and squared
-# distances overflow.
-FARTHEST_WIDTHS = 1e15
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Problem:
+class Problem(LogJoint):
     """An inference problem in the user's coordinates; immutable once built.
 
     log_density:  x (D,) -> float, the log joint, or the log likelihood when `prior` is given
@@ -264,111 +247,6 @@ class Problem:
         """
         return self.parameters.full(np.asarray(x, dtype=np.float64))
 
-    def log_prior(self, x: ArrayLike) -> float:
-        """Log prior at one point: -inf outside bounds and support, 0 inside without a prior.
-
-        >>> from scipy import stats
-        >>> problem = sparing.Problem(lambda x: 0.0, 0.5, 3.0, lower=0.0, prior=stats.expon())
-        >>> problem.log_prior(2.0), problem.log_prior(-1.0)
-        (-2.0, -inf)
-        """
-        return self._log_prior(self._point(x))
-
-    def log_joint(self, x: ArrayLike) -> float:
-        """Log joint at one point; InvalidValueError when there is no such value.
-
-        log_density gets a fresh array it may change, and is not called where the prior is zero,
-        or outside the bounds or the support.
-
-        >>> problem.log_joint([1.2, -0.3])
-        -0.5
-        """
-        return self.estimated_log_joint(x)[0]
-
-    def estimated_log_joint(self, x: ArrayLike) -> tuple[float, float]:
-        """Log joint at one point, and the standard deviation of its noise (0 when exact).
-
-        >>> noisy = sparing.Problem(lambda x: (-0.5, 0.1), -1.0, 1.0)
-        >>> noisy.estimated_log_joint([0.3])
-        (-0.5, 0.1)
-        """
-        return self.log_joint_in_parts(x)[:2]
-
-    def log_joint_in_parts(
-        self, x: ArrayLike, returned: Callable[[Array], Any] | None = None
-    ) -> tuple[float, float, float]:
-        """Log joint at one point, the sd of its noise, and the log prior in it (NaN without one).
-
-        ``returned`` knows what log_density returned at a point (D,), where it was called before.
-
-        >>> from scipy import stats
-        >>> sparing.Problem(lambda x: -0.5, 0, 3, prior=stats.expon()).log_joint_in_parts(2.0)
-        (-2.5, 0.0, -2.0)
-        """
-        return self.log_joint_in_parts_and_gradient(x, returned, wanted=False)[0]
-
-    def log_joint_and_gradient(self, x: ArrayLike) -> tuple[float, Array | None]:
-        """Log joint at one point, and its gradient (D,), the prior's part included.
-
-        The gradient is None where the problem has none, or gave none that can be used.
-
-        >>> from scipy import stats
-        >>> steep = sparing.Problem(
-        ...     lambda x: (-float(x @ x), -2.0 * x), prior=[stats.expon()], gradient=True
-        ... )
-        >>> steep.log_joint_and_gradient([2.0])
-        (-6.0, array([-5.]))
-        """
-        (value, _, _), gradient, _ = self.log_joint_in_parts_and_gradient(x)
-        return value, gradient
-
-    def log_joint_in_parts_and_gradient(
-        self, x: ArrayLike, returned: Callable[[Array], Any] | None = None, *, wanted: bool = True
-    ) -> tuple[tuple[float, float, float], Array | None, str]:
-        """As `log_joint_in_parts`, the gradient (D,), and why there is none where one was due.
-
-        Where it is not ``wanted``, no time is spent on it.
-
-        >>> problem.log_joint_in_parts_and_gradient([1.2, -0.3])
-        ((-0.5, 0.0, nan), None, '')
-        """
-        point, source = self._point(x), self.gradient
-        log_prior = self._log_prior(point)
-        own = math.nan if self.prior is None else log_prior
-        if log_prior == -np.inf:
-            return (-np.inf, 0.0, own), None, ""
-        call = source.call(self.log_density) if source and wanted else self.log_density
-        try:
-            if returned is not None:
-                answer = returned(point)
-            elif self.vectorised:
-                (answer,) = self.returned_at(point[None])
-            else:
-                answer = call(self.full(point), *self.args, **self.kwargs)
-            value, noise_sd = estimated_log_value(source.value_in(answer) if source else answer)
-        except InvalidValueError as error:
-            place = self.parameters.text(point)
-            raise InvalidValueError(f"log_density {error}, at {place}") from None
-        parts = value + log_prior, noise_sd, own
-        if source is None or not wanted or not math.isfinite(parts[0]):
-            return parts, None, ""
-        width = self.plausible_upper - self.plausible_lower
-        steps = difference_steps(point, width, self.lower, self.upper)
-        gradient, missing = source.completed(
-            answer, point, self.parameters, self.prior, steps, self.args, self.kwargs
-        )
-        return parts, gradient, missing
-
-    def returned_at(self, points: Array) -> list[Any]:
-        """What a vectorised log_density returns for points (m, D), in one call: an item for each.
-
-        >>> many = sparing.Problem(lambda x: -0.5 * x[:, 0] ** 2, -1.0, 1.0, vectorised=True)
-        >>> [float(value) for value in many.returned_at(np.array([[1.0], [2.0]]))]
-        [-0.5, -2.0]
-        """
-        returned = self.log_density(self.full(points), *self.args, **self.kwargs)
-        return point_by_point(returned, self.full(points))  # whatever became of the other x
-
     def inner_plausible_box(self) -> tuple[Array, Array]:
         """(PLB, PUB), moved inside by INWARD_FRACTION of their width where on a hard bound.
 
@@ -376,12 +254,7 @@ class Problem:
         >>> float(low[0]), float(high[0])
         (0.005, 5.0)
         """
-        step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
-        at_lower = _touches(self.plausible_lower, self.lower)
-        at_upper = _touches(self.plausible_upper, self.upper)
-        low = np.where(at_lower, self.plausible_lower + step, self.plausible_lower)
-        high = np.where(at_upper, self.plausible_upper - step, self.plausible_upper)
-        return low, high
+        return self._region.inner_plausible_box()
 
     def starting_points(self, x0: Points | None) -> Array:
         """x0 as points (k, D): none for None, one from (D,), several from (k, D), or by name.
@@ -397,14 +270,7 @@ class Problem:
         array([[1. , 0. ],
                [1.5, 0. ]])
         """
-        if x0 is None:
-            return np.empty((0, self.dimension))
-        points = self.read_points(x0, "x0")
-        step = INWARD_FRACTION * (self.plausible_upper - self.plausible_lower)
-        inner_low, inner_high = self.inner_plausible_box()
-        points = np.where(points == self.lower, np.minimum(self.lower + step, inner_low), points)
-        points = np.where(points == self.upper, np.maximum(self.upper - step, inner_high), points)
-        return points if self.support is None else self.read_points(points, "x0, off its bounds")
+        return self._region.starting_points(x0)
 
     def read_points(self, x: Points, label: str = "x") -> Array:
         """One point (D,) or several (k, D) as they are: (k, D), finite and within the bounds.
@@ -416,34 +282,13 @@ class Problem:
         >>> problem.read_points([1.0, 0.0])
         array([[1., 0.]])
         """
-        points = self.parameters.rows(x, label)
-        faults = [
-            f"{label}{f'[{row}]' if len(points) > 1 else ''}: {name} = {point[i]:g} {fault}"
-            for row, point in enumerate(points)
-            for i, name in enumerate(self.names)
-            if (fault := self._coordinate_fault(i, point[i]))
-        ]
-        if not faults and self.support is not None:
-            outside = map(self.parameters.text, points[~self.support.contains(points)])
-            faults = [f"{label}: {place} is outside the support" for place in outside]
-        if faults:
-            raise ProblemError(faults)
-        return points
+        return self._region.read_points(x, label)
 
     def __repr__(self) -> str:
-        width = max(len(name) for name in self.all_names)
         count = f"{self.dimension} parameter{'' if self.dimension == 1 else 's'}"
         held = f", {len(self.fixed)} fixed" if self.fixed else ""
         lines = [f"Problem({count}{held}, log_density={function_name(self.log_density)})"]
-        for name in self.all_names:
-            if name in self.fixed:
-                lines.append(f"  {name:<{width}}  fixed at {self.fixed[name]:g}")
-                continue
-            i = self.names.index(name)
-            bounds = format_interval(self.lower[i], self.upper[i])
-            box = format_interval(self.plausible_lower[i], self.plausible_upper[i])
-            wraps = ", where it wraps" if name in self.periodic else ""
-            lines.append(f"  {name:<{width}}  in {bounds}{wraps}, plausibly {box}")
+        lines += self.parameters.lines()
         if self.prior is not None:
             lines.append(f"  prior: {self.prior}")
         if self.support is not None:
@@ -453,47 +298,3 @@ class Problem:
         if self.gradient is not None:
             lines.append(f"  gradient: {self.gradient}")
         return "\n".join(lines)
-
-    def _point(self, x: ArrayLike) -> Array:
-        point = np.array(x, dtype=np.float64)
-        if self.dimension == 1 and point.ndim == 0:
-            point = point.reshape(1)
-        if self.fixed and point.shape == (len(self.all_names),):
-            if faults := self.parameters.misplaced(point):
-                raise ValueError("; ".join(faults))
-            point = point[self.parameters.is_free]
-        if point.shape != (self.dimension,) or np.any(np.isnan(point)):
-            raise ValueError(f"a point is {self.dimension} numbers, not {short_text(x)}")
-        return point
-
-    def _log_prior(self, point: Array) -> float:
-        if np.any(point < self.lower) or np.any(point > self.upper):
-            return -np.inf
-        if self.support is not None and not self.support.contains(point[None])[0]:
-            return -np.inf
-        if self.prior is None:
-            return 0.0
-        try:
-            return log_value(self.prior.log_density(point.copy()))
-        except InvalidValueError as error:
-            place = self.parameters.text(point)
-            raise InvalidValueError(f"the log prior {error}, at {place}") from None
-
-    def _coordinate_fault(self, i: int, value: float) -> str | None:
-        if not np.isfinite(value):
-            return "is not finite"
-        if value < self.lower[i] or value > self.upper[i]:
-            return f"is outside its bounds {format_interval(self.lower[i], self.upper[i])}"
-        low, high = float(self.plausible_lower[i]), float(self.plausible_upper[i])
-        if np.isinf(self.lower[i]) and np.isinf(self.upper[i]):
-            widths = abs(float(value) / 2 - (low / 4 + high / 4)) / (high / 2 - low / 2)
-            if widths > FARTHEST_WIDTHS:
-                return f"is more than {FARTHEST_WIDTHS:g} widths of its plausible box away from it"
-        return None
-
-
-def _touches(plausible: Array, bound: Array) -> NDArray[np.bool_]:
-    """Where a plausible bound coincides with its hard bound, up to rounding."""
-    finite = np.isfinite(bound)
-    edge = np.where(finite, bound, plausible)
-    return finite & (np.abs(plausible - edge) <= 4.0 * np.spacing(np.abs(edge)))

@@ -10,7 +10,8 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 from sparing.executors.failures import FailurePolicy
 from sparing.executors.pool import EvaluationPool
 from sparing.kernels.compilation import compile_with_notice
-from sparing.problem.problem import Points, Problem
+from sparing.problem.problem import Problem
+from sparing.problem.region import Points
 from sparing.results.result import Result
 from sparing.results.several_runs import SeveralRuns
 from sparing.running.arguments import check_arguments

@@ -11,7 +11,6 @@ import math
 import threading
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,24 +18,25 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparing.errors import SparingWarning, StoreError, TargetError
+from sparing.errors import SparingWarning
 from sparing.executors.target_call import evaluate
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluation_codec import checked_outcome
 from sparing.problem.evaluations import Evaluation, Event, Outcome, Proposal, Status
-from sparing.problem.gradients import gradient_warnings
-from sparing.problem.problem import Points, Problem
+from sparing.problem.problem import Problem
+from sparing.problem.region import Points
 from sparing.problem.user_values import is_whole, short_text
 from sparing.results.files.state_codec import state_to_parts
 from sparing.results.result import Result
 from sparing.running.arguments import check_arguments
+from sparing.running.current_result import current_result
+from sparing.running.replay import replay
 from sparing.running.right_gradient import require_right_gradient
 from sparing.running.same_target import require_same_target
-from sparing.running.stored_run import open_store, settings_to_go_on_with, snapshot_state
-from sparing.running.telling import told_outcome
+from sparing.running.stored_run import open_store, settings_to_go_on_with
+from sparing.running.telling import told_log_prior, told_outcome, told_point
 from sparing.store import MemoryStore, Store
 from sparing.vbmc.engine import Engine
-from sparing.vbmc.final import warnings_for_the_user
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import IterationInfo
 from sparing.vbmc.stopping import StopReason
@@ -227,16 +227,9 @@ class Inference:
             outcome = Outcome(math.nan, Status.FAILED, duration, str(error) or repr(error))
         else:
             outcome = told_outcome(self.problem, value, noise_sd, gradient, duration)
-            outcome = replace(outcome, log_prior=self._log_prior(point))
+            log_prior = told_log_prior(self.problem, self._engine.pending, point)
+            outcome = replace(outcome, log_prior=log_prior)
         return self.tell_outcome(point, outcome)
-
-    def _log_prior(self, point: Proposal | ArrayLike) -> float:
-        """The prior's part of a value that was told; NaN where there is none to be had."""
-        if self.problem.prior is None:
-            return math.nan
-        with suppress(Exception):  # the value itself does not need it
-            return self.problem.log_prior(self._identify(point)[1])
-        return math.nan
 
     def tell_outcome(self, point: Proposal | ArrayLike, outcome: Outcome) -> Evaluation:
         """Report all that is known of one evaluation; see ``tell``.
@@ -263,7 +256,7 @@ class Inference:
         >>> evaluation.index, [info.iteration for info in iterations]
         (9, [1])
         """
-        identifier, x = self._identify(point)
+        identifier, x = told_point(self.problem, self._engine.pending, point)
         outcome = checked_outcome(outcome)
         iterations = self._take(Evaluation(len(self._engine.log), identifier, x, outcome))
         if iterations and not self.finished and not isinstance(self.store, MemoryStore):
@@ -284,25 +277,6 @@ class Inference:
         self.problem.read_points(event.x)  # a rule may propose what is no point
         self.store.append(event)
         return self._engine.apply(event)
-
-    def _identify(self, point: Proposal | ArrayLike) -> tuple[int | None, np.ndarray]:
-        if isinstance(point, Proposal):
-            pending = self._engine.pending.get(point.identifier)
-            if pending is None:
-                raise ValueError(
-                    f"proposal {point.identifier} is not pending: it was told before, or belongs "
-                    "to another run"
-                )
-            if not np.array_equal(point.x, pending.x):
-                raise ValueError(
-                    f"proposal {point.identifier} of this run is of another point: the one told "
-                    "belongs to another run"
-                )
-            return point.identifier, pending.x
-        points = self.problem.read_points(point)  # as told: its value is of that very point
-        if len(points) != 1:
-            raise ValueError(f"tell() takes one point at a time, got {len(points)}")
-        return None, points[0]
 
     def check_target(self) -> None:
         """Call the problem's log density at a point told, which must have the value told still.
@@ -360,35 +334,7 @@ class Inference:
         >>> run.result().stop_reason
         <StopReason.UNFINISHED: 'the run has not ended yet'>
         """
-        engine = self._engine
-        if not self.history:
-            raise TargetError(
-                f"no result yet: {len(engine.log.usable())} usable of {len(engine.log)} "
-                "evaluations, and the initial design is not complete"
-            )
-        final = engine.final
-        if final is None:
-            final = engine.final_solution(converged=False)
-        reason, evaluations = engine.stop_reason, self.evaluations
-        return Result(
-            problem=self.problem,
-            posterior=final.posterior,
-            elbo=final.elbo,
-            elbo_sd=final.elbo_sd,
-            evidence=final.evidence,
-            converged=reason is StopReason.STABLE,
-            stop_reason=reason,
-            evaluations=evaluations,
-            history=self.history,
-            warnings=(
-                *self.store.warnings,
-                *warnings_for_the_user(final, engine.state, evaluations, reason),
-                *gradient_warnings(evaluations),
-            ),
-            settings=self.settings,
-            seed=self.seed,
-            surrogate=engine.state.trained,
-        )
+        return current_result(self._engine, self.problem, self.settings, self.store.warnings)
 
     # ------------------------------------------------------------------ durability
 
@@ -400,25 +346,7 @@ class Inference:
 
     @_one_at_a_time
     def _replay(self) -> None:
-        """Feed the store's events to the engine, from the newest snapshot on where there is one."""
-        n_done, restored = 0, snapshot_state(self.store, self.problem, self.settings)
-        if restored is not None:
-            self._engine.restore(*restored)
-            n_done = len(restored[0])
-        for number, event in enumerate(self.store.events()[n_done:], start=n_done + 1):
-            try:
-                self.problem.read_points(event.x)
-                self._engine.apply(event)
-            except (TargetError, StoreError):
-                raise
-            except Exception as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise StoreError(
-                    f"event {number} of the stored run, {event}, cannot be used ({reason}). The "
-                    "evaluations before it are good: read them (sparing.store.RunDirectory.open("
-                    "path, read_only=True).events()) and tell them to a run in another directory "
-                    "(Inference.tell_outcome)"
-                ) from error
+        replay(self.store, self._engine, self.problem, self.settings)
 
     @_one_at_a_time
     def close(self) -> None:

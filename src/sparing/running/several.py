@@ -24,7 +24,7 @@ from sparing.kernels.compilation import compile_with_notice
 from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import FRESH_SEED_BITS, RandomStreams
 from sparing.problem.evaluations import Evaluation
-from sparing.problem.problem import Points
+from sparing.problem.region import Points
 from sparing.results.agreement import diagnose
 from sparing.results.several_runs import SeveralRuns
 from sparing.running.inference import Inference

@@ -1,17 +1,55 @@
-"""What a user tells of an evaluation of their own, as an outcome."""
+"""What a user tells of an evaluation of their own: its point and its outcome."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from contextlib import suppress
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from sparing.errors import InvalidValueError
 from sparing.executors.target_call import classify
-from sparing.problem.evaluations import Outcome, Status
+from sparing.numerics.arrays import Array
+from sparing.problem.evaluations import Outcome, Proposal, Status
 from sparing.problem.gradients import NO_GRADIENT, read_gradient, require_finite
 from sparing.problem.problem import Problem
 from sparing.problem.user_values import NOISE_WORDS, noise_value, one_number, short_text
+
+
+def told_point(
+    problem: Problem, pending: Mapping[int, Proposal], point: Proposal | ArrayLike
+) -> tuple[int | None, Array]:
+    """The identifier, None of a point of the user's own, and the point (D,) that is meant."""
+    if isinstance(point, Proposal):
+        asked = pending.get(point.identifier)
+        if asked is None:
+            raise ValueError(
+                f"proposal {point.identifier} is not pending: it was told before, or belongs "
+                "to another run"
+            )
+        if not np.array_equal(point.x, asked.x):
+            raise ValueError(
+                f"proposal {point.identifier} of this run is of another point: the one told "
+                "belongs to another run"
+            )
+        return point.identifier, asked.x
+    points = problem.read_points(point)  # as told: its value is of that very point
+    if len(points) != 1:
+        raise ValueError(f"tell() takes one point at a time, got {len(points)}")
+    return None, points[0]
+
+
+def told_log_prior(
+    problem: Problem, pending: Mapping[int, Proposal], point: Proposal | ArrayLike
+) -> float:
+    """The prior's part of a value that was told; NaN where there is none to be had."""
+    if problem.prior is None:
+        return math.nan
+    with suppress(Exception):  # the value itself does not need it
+        return problem.log_prior(told_point(problem, pending, point)[1])
+    return math.nan
 
 
 def told_outcome(
