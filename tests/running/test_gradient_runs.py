@@ -56,8 +56,8 @@ def test_a_few_evaluations_are_enough(result):
     assert result.surrogate.surrogate.training.has_gradient.any()
 
 
-def test_so_few_values_alone_are_not():
-    assert abs(infer(value, None).log_evidence - LOG_EVIDENCE) > 0.1
+def test_so_few_values_alone_are_not(result):
+    assert infer(value, None).log_evidence_sd > 10.0 * result.log_evidence_sd
 
 
 def test_some_gradients_may_be_missing():
