@@ -137,3 +137,20 @@ def test_the_algorithm_of_the_paper_knows_no_gradients():
     without = run(lambda x: -0.5 * float(x @ x), None)
     assert with_gradients.log_evidence == without.log_evidence
     assert with_gradients.evaluations[-1].x.tolist() == without.evaluations[-1].x.tolist()
+
+
+def test_a_vectorised_target_gives_many_gradients_at_once(result):
+    def many(x):
+        offsets = (x - MEAN) @ PRECISION
+        return -3.0 - 0.5 * ((x - MEAN) * offsets).sum(axis=1), -offsets
+
+    problem = sparing.Problem(
+        many, np.full(6, -3.0), np.full(6, 3.0), gradient=True, vectorised=True
+    )
+    options = {"max_evaluations": BUDGET, "settings": LIGHT, "progress": False}
+    together = sparing.infer(problem, seed=1, **options)
+    assert_right(together)
+    first, alone = together.evaluations[0], result.evaluations[0]
+    assert first.x.tolist() == alone.x.tolist()
+    np.testing.assert_allclose(first.gradient, alone.gradient, rtol=1e-12)
+    assert not together.warnings or not any("gradient" in text for text in together.warnings)
