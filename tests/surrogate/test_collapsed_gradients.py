@@ -117,7 +117,8 @@ def test_the_score_does_not_depend_on_units(units):
     log_units = np.log(units)
     of_slopes = -log_units[0] if alike else 0.0
     inputs, gradients = training.inputs * units, training.gradients / units
-    other = replace(training, inputs=inputs, gradients=gradients)
+    volume = float(log_units.sum())
+    other = replace(training, inputs=inputs, gradients=gradients, log_determinant=volume)
 
     def score(data, samples, *shift):
         bounds = [moved(part, *shift) if shift else part for part in (prior.location, lower, upper)]

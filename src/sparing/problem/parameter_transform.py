@@ -108,6 +108,11 @@ class ParameterTransform:
         combined = Whitening(total, inverse, offset + M @ b, float(log_determinant))
         return replace(self, whitening=combined, number=number)
 
+    @property
+    def log_determinant(self) -> float:
+        """log |du/ds|; 0 without whitening."""
+        return 0.0 if self.whitening is None else self.whitening.log_determinant
+
     def unwhitened(self) -> ParameterTransform:
         """The transform to s, the coordinates without whitening."""
         return replace(self, whitening=None, number=self.turning)

@@ -78,7 +78,7 @@ class CollapsedPosterior:
     """log p(theta | y); the values' maximum has to be near zero (`shifted_to_zero`)."""
 
     def __init__(self, training: TrainingSet, prior: HyperparameterPrior) -> None:
-        self.layout = Layout(training.dimension, int(training.gradients is not None))
+        self.layout = training.layout
         self.n_mean = 2 * training.dimension + 1  # length of p
         self.training = training
         self._observed = observations(training)

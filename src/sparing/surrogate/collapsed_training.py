@@ -114,16 +114,13 @@ class Collapsed:
     def score(self, surrogate: Surrogate) -> float:
         """The largest log p(y | theta) + log p(theta) among the samples.
 
-        A density of gradients has units: here those of the points' spread, in all coordinates.
+        A density of gradients has units: here those of the coordinates without whitening.
         """
         training = surrogate.training
         posterior, _ = self._posterior(training)
         thetas = surrogate.parameters[:, posterior.layout.theta]
         best = max(posterior.at(theta).value for theta in thetas)
-        if training.gradients is None:
-            return best
-        spread = np.linalg.slogdet(np.atleast_2d(np.cov(training.inputs.T)))[1]
-        return best - 0.5 * float(spread) * posterior.n_gradients
+        return best - training.log_determinant * posterior.n_gradients
 
     def _posterior(self, training: TrainingSet) -> tuple[CollapsedPosterior, float]:
         """log p(theta | y) of values less an offset, which is returned too."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 from sparing.surrogate.hyperparameters import HyperparameterPrior, high_posterior_density_set
-from sparing.surrogate.layout import Layout
 from sparing.surrogate.training_set import TrainingSet
 
 # Range of values below which the data say nothing about scale (a single point, equal values).
@@ -130,7 +129,7 @@ class EmpiricalPrior:
 
     def of(self, training: TrainingSet) -> HyperparameterPrior:
         """The prior that these data give."""
-        layout = _layout(training)
+        layout = training.layout
         inputs, values = high_posterior_density_set(training, self.hpd_fraction)
         lower, upper = self._hard_bounds(training, float(np.ptp(values)))
         # Flat entries keep a location inside the bounds: a starting point, nothing more.
@@ -147,7 +146,7 @@ class EmpiricalPrior:
         return HyperparameterPrior(np.clip(location, lower, upper), scale, lower, upper)
 
     def _hard_bounds(self, training: TrainingSet, hpd_range: float) -> tuple[Array, Array]:
-        layout = _layout(training)
+        layout = training.layout
         lower, upper = np.empty(layout.size), np.empty(layout.size)
         extent = np.maximum(np.ptp(training.inputs, axis=0), 1.0)
         y_max = float(training.values.max())
@@ -170,10 +169,6 @@ class EmpiricalPrior:
         lower[layout.log_mean_scales] = np.log(SMALLEST_INPUT_SCALE)
         upper[layout.log_mean_scales] = np.log(self.largest_mean_scale * extent)
         return lower, upper
-
-
-def _layout(training: TrainingSet) -> Layout:
-    return Layout(training.dimension, int(training.gradients is not None))
 
 
 def require_positive(settings: object, *names: str) -> None:

@@ -310,7 +310,7 @@ def _as_points(points: Array, dimension: int) -> Array:
 
 
 def _check_hyperparameters(training: TrainingSet, rows: Array) -> None:
-    size = Layout(training.dimension, int(training.gradients is not None)).size
+    size = training.layout.size
     if rows.ndim != 2 or rows.shape[1] != size:
         raise ValueError(
             f"hyperparameters must be (S, {size}) in {training.dimension} dimensions, "

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
+from sparing.surrogate.layout import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,7 @@ class TrainingSet:
     ``depth_limit``: how far below the maximum values are still what was measured; what lies deeper
     was compressed (training_data.py). ``typical_noise_variance``: that of a value yet to come.
     ``gradients``: (n, D), rows of NaN where there is none; None where there are none at all.
+    ``log_determinant``: log |du/ds| of the coordinates u, s being those without whitening.
     """
 
     inputs: Array
@@ -31,6 +33,7 @@ class TrainingSet:
     depth_limit: float = math.inf
     typical_noise_variance: float = 0.0
     gradients: Array | None = None
+    log_determinant: float = 0.0
 
     def __post_init__(self) -> None:
         given = (self.inputs, self.values, self.noise_variance)
@@ -67,6 +70,11 @@ class TrainingSet:
         return self.inputs.shape[1]
 
     @property
+    def layout(self) -> Layout:
+        """Of the hyperparameters of a process that is trained on it."""
+        return Layout(self.dimension, int(self.gradients is not None))
+
+    @property
     def n_rows(self) -> int:
         """Numbers that are known: values, and derivatives."""
         return self.n_points + self.dimension * int(self.has_gradient.sum())
@@ -86,13 +94,12 @@ class TrainingSet:
         if gradients is not None:
             row = np.full(self.dimension, np.nan) if gradient is None else gradient
             gradients = np.vstack([gradients, row])
-        return TrainingSet(
-            np.vstack([self.inputs, np.reshape(x, (1, -1))]),
-            np.append(self.values, y),
-            np.append(self.noise_variance, noise_variance),
-            self.depth_limit,
-            self.typical_noise_variance,
-            gradients,
+        return replace(
+            self,
+            inputs=np.vstack([self.inputs, np.reshape(x, (1, -1))]),
+            values=np.append(self.values, y),
+            noise_variance=np.append(self.noise_variance, noise_variance),
+            gradients=gradients,
         )
 
     def of_points(self, points: NDArray[np.integer]) -> TrainingSet:
