@@ -98,3 +98,14 @@ def dense_log_likelihood(training: TrainingSet, theta: np.ndarray, sd: float) ->
     whitened = np.linalg.solve(root, values)[..., 0]
     log_determinant = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
     return -0.5 * (whitened**2).sum(axis=-1) - log_determinant
+
+
+def wide_prior(training):
+    """Bounds that the mean function does not meet, informative for theta."""
+    prior, layout = EmpiricalPrior().of(training), training.layout
+    lower, upper = prior.lower.copy(), prior.upper.copy()
+    upper[layout.mean_maximum] += 1e3
+    lower[layout.mean_location] -= 1e3
+    upper[layout.mean_location] += 1e3
+    upper[layout.log_mean_scales] += 10.0
+    return HyperparameterPrior(prior.location, prior.scale, lower, upper)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 from scipy.stats import multivariate_normal
-from tests.surrogate.support import HARD, dense_covariance, training_set
+from tests.surrogate.support import HARD, dense_covariance, training_set, wide_prior
 
 from sparing.surrogate import collapsed
 from sparing.surrogate.collapsed import COEFFICIENT_RANGES, CollapsedPosterior
@@ -18,18 +18,6 @@ def shifted(training, noise_variance=0.0):
     """The training set with a maximum of zero."""
     noise = np.full(training.n_points, noise_variance) * np.arange(1, training.n_points + 1)
     return TrainingSet(training.inputs, training.values - training.values.max(), noise)
-
-
-def wide_prior(training):
-    """Bounds that the mean function does not meet, informative for theta."""
-    prior = EmpiricalPrior().of(training)
-    layout = Layout(training.dimension)
-    lower, upper = prior.lower.copy(), prior.upper.copy()
-    upper[layout.mean_maximum] += 1e3
-    lower[layout.mean_location] -= 1e3
-    upper[layout.mean_location] += 1e3
-    upper[layout.log_mean_scales] += 10.0
-    return HyperparameterPrior(prior.location, prior.scale, lower, upper)
 
 
 def low_prior(training):

@@ -9,6 +9,7 @@ from tests.surrogate.support import (
     GivenPrior,
     samples_with_gradients,
     training_set,
+    wide_prior,
     with_gradients,
 )
 
@@ -29,17 +30,6 @@ def shifted(training, noise=0.0):
     noise_variance = noise * np.arange(1.0, training.n_points + 1.0)
     values = training.values - training.values.max()
     return replace(training, values=values, noise_variance=noise_variance)
-
-
-def wide_prior(training):
-    """Bounds that the mean function does not meet, informative for theta."""
-    prior, layout = EmpiricalPrior().of(training), Layout(training.dimension, 1)
-    lower, upper = prior.lower.copy(), prior.upper.copy()
-    upper[layout.mean_maximum] += 1e3
-    lower[layout.mean_location] -= 1e3
-    upper[layout.mean_location] += 1e3
-    upper[layout.log_mean_scales] += 10.0
-    return HyperparameterPrior(prior.location, prior.scale, lower, upper)
 
 
 def thetas(dimension, count):
