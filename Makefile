@@ -36,7 +36,7 @@ quick: $(VENV)/.installed-dev
 
 # PyMC holds Numba back, so it does not share the environment of everything else.
 integrations: $(VENV)/.installed-integrations
-	$(VENV)/integrations/bin/python -m pytest tests/integrations
+	$(VENV)/integrations/bin/python -m pytest tests/integrations tests/benchmarks/test_beside_nuts.py
 
 $(VENV)/.installed-integrations: pyproject.toml | $(BIN)/python
 	$(PYTHON) -m venv $(VENV)/integrations

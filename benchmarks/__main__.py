@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import (
     batch_efficiency,
+    beside_nuts,
     durability,
     faults,
     first_minutes,
@@ -134,6 +135,13 @@ def _durability(options: argparse.Namespace) -> int:
 
 def _periodic(options: argparse.Namespace) -> int:
     periodic.campaign(options.seeds, options.problems)
+    return 0
+
+
+def _nuts(options: argparse.Namespace) -> int:
+    beside_nuts.campaign(
+        options.problems, options.seeds, options.draws, options.seconds, options.acceptance
+    )
     return 0
 
 
@@ -309,6 +317,28 @@ def _parser() -> argparse.ArgumentParser:
     choices = list(periodic.PROBLEMS)
     circle.add_argument("--problems", nargs="+", choices=choices, default=choices)
     circle.add_argument("--seeds", type=_positive, default=10)
+
+    nuts = commands.add_parser("nuts", help="sparing with gradients beside NumPyro's NUTS")
+    nuts.set_defaults(command=_nuts)
+    choices = list(beside_nuts.PROBLEMS)
+    nuts.add_argument("--problems", nargs="+", choices=choices, default=choices)
+    nuts.add_argument("--seeds", type=_positive, default=3)
+    nuts.add_argument(
+        "--draws",
+        nargs="+",
+        type=_positive,
+        default=beside_nuts.LENGTHS,
+        help="lengths of NUTS's chains, each after a warm-up of as many draws",
+    )
+    nuts.add_argument(
+        "--seconds", type=float, default=beside_nuts.SECONDS, help="an evaluation takes so long"
+    )
+    nuts.add_argument(
+        "--acceptance",
+        type=float,
+        default=beside_nuts.ACCEPTANCE,
+        help=f"NUTS's target_accept_prob (default {beside_nuts.ACCEPTANCE}, as NumPyro's)",
+    )
 
     attacking = commands.add_parser(
         "attack", help="hostile cases of every kind", description=attack.__doc__

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.problems.importance import importance_sample
+from benchmarks.problems.models.base import runge_kutta
 from scipy.special import logsumexp
+from scipy.stats import norm
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
@@ -157,3 +160,45 @@ def test_job_queue(tmp_path):
         assert printed_number(printed, f"^{name} +{{}}") == pytest.approx(value, abs=0.005)
     assert printed_number(printed, r"^\d+ jobs, {} of them failed$") > 0
     assert "simulation failed: math domain error" in printed
+
+
+def test_ode_sensitivities(tmp_path):
+    printed, _ = run_example("ode_sensitivities", tmp_path)
+    example = load_example("ode_sensitivities")
+    theta = np.array([0.7, 0.03, 0.02, 0.7])
+    steps = 1e-4 * np.diag(theta)
+    higher, lower = ([example.log_likelihood(theta + s * h)[0] for h in steps] for s in (1, -1))
+    slopes = (np.array(higher) - lower) / 2e-4  # by the logarithms of the parameters
+    np.testing.assert_allclose(theta * example.log_likelihood(theta)[1], slopes, atol=1e-4)
+
+    # Importance sampling, in the logarithms of the parameters, with another integrator.
+    def log_densities(log_theta):
+        birth, hunting, feeding, death = np.exp(log_theta).T
+
+        def slope(_, z):
+            return np.array([birth - hunting * np.exp(z[1]), feeding * np.exp(z[0]) - death])
+
+        start = np.tile(example.START[:, None], len(log_theta))
+        expected = runge_kutta(slope, start, np.append(0, example.YEARS), 8)[1:]
+        log_counts = np.log(example.COUNTS).T[..., None]
+        log_likelihood = norm.logpdf(log_counts, expected, example.ERROR).sum(axis=(0, 1))
+        medians = [prior.median() for prior in example.PRIOR]
+        return log_likelihood + norm.logpdf(log_theta, np.log(medians), 0.5).sum(axis=1)
+
+    generator = np.random.default_rng(1)
+    start = np.log(theta) + 0.1 * generator.standard_normal((1000, 4))
+    exact = importance_sample(log_densities, start, generator, 2000, rounds=3, last_draws=40_000)
+    assert exact.log_evidence_se < 0.01
+    mean = exact.weights @ np.exp(exact.points)
+    sd = np.sqrt(exact.weights @ (np.exp(exact.points) - mean) ** 2)
+    both = NUMBER + r" ± ([\d.]+) +" + NUMBER + r" ± ([\d.]+)$"
+    columns = [re.search(f"^{name} +{both}", printed, re.MULTILINE) for name in example.NAMES]
+    found = np.array([match.groups() for match in columns], dtype=float)
+    for inferred_mean, inferred_sd in (found[:, :2].T, found[:, 2:].T):
+        np.testing.assert_array_less(np.abs(inferred_mean - mean), 0.15 * sd)
+        np.testing.assert_allclose(inferred_sd, sd, rtol=0.1)
+    evidence = re.search(f"^log evidence +{both}", printed, re.MULTILINE).groups()
+    assert float(evidence[0]) == pytest.approx(exact.log_evidence, abs=0.05)
+    assert float(evidence[2]) == pytest.approx(exact.log_evidence, abs=0.1)
+    # Both became sure of it; which one sooner is a matter of a few evaluations on one seed.
+    assert re.search(rf"^error below 0.05 after +{NUMBER} +{NUMBER}$", printed, re.MULTILINE)

@@ -1,5 +1,7 @@
 """Every rule: what it maximises, where its points lie, and that they repeat."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -146,6 +148,28 @@ def test_the_frontier_does_not_go_where_nothing_is_known():
     np.testing.assert_allclose(values[0], values[1])
     assert values[0][0] - values[0][1] == pytest.approx(10.0)
     assert np.isfinite(Frontier().log_acquisition(np.zeros(1), np.zeros(1), np.zeros(1)))[0]
+
+
+def test_with_gradients_the_frontier_draws_by_the_sd_of_the_density():
+    """Its draws' moments against quadrature; the maximum would be one point."""
+    gp = surrogate(n_samples=1)
+    gradients = -gp.training.inputs
+    training = replace(gp.training, gradients=gradients)
+    gp = condition(training, np.append(gp.parameters[0], 0.0))
+    axis = np.linspace(-6.0, 6.0, 241)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    log_density = 0.5 * criterion(Frontier(), gp)(grid)
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    mean = density @ grid
+    covariance = np.cov(grid, rowvar=False, aweights=density)
+    draws = np.array(
+        [Frontier().choose(gp, MIXTURE, np.random.default_rng(seed)) for seed in range(800)]
+    )
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose((draws.mean(axis=0) - mean) / sd, 0.0, atol=0.07)
+    np.testing.assert_allclose(draws.std(axis=0) / sd, 1.0, atol=0.07)
+    assert np.max(sd / np.sqrt(np.diag(MIXTURE.covariance))) > 1.1  # and not q's
 
 
 @each_rule([UncertaintySampling(), ProspectiveSampling()])

@@ -237,7 +237,7 @@ WITH_GRADIENTS = [
     *(f"{family}-{D}-g1" for family in FAMILIES for D in (1, 4)),
     *(f"{family}-{D}-{n}" for family in ("banana", "rosenbrock") for D in (2, 5) for n in (0, 1)),
     *(f"modes-3-{n}" for n in range(4)),
-    *("banana-10-0", "funnel-4-0", "tails-3-0"),
+    *("banana-10-0", "funnel-4-0", "tails-3-0", "predators-4-0"),
 ]
 
 

@@ -12,6 +12,7 @@ from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.vbmc.importance import log_sum, pareto_smooth
 from sparing.vbmc.surrogate_posterior import (
+    CAUTIOUS_VARIANCE,
     DEGREES,
     Density,
     HeavyTailed,
@@ -35,10 +36,12 @@ SURROGATES = pytest.mark.parametrize("case", [wavy, bent], ids=["1-D", "2-D"])
 
 
 def test_what_is_believed_of_a_mean_and_a_variance():
-    """In full up to 1/2, not at all from there on, and doubted beyond 1."""
-    variance = np.array([0.0, 0.3, 0.5, 0.8, 1.0, 3.0, 21.0])
-    found = believed(np.full(7, -2.0), variance)
-    np.testing.assert_allclose(found, -2.0 + np.array([0, 0.15, 0.25, 0.25, 0.25, -0.75, -9.75]))
+    """In full up to 2, not at all from there on, and doubted beyond 4; or a quarter of that."""
+    variance = np.array([0.0, 0.3, 2.0, 3.0, 4.0, 12.0])
+    expected = np.array([0, 0.15, 1.0, 1.0, 1.0, -3.0])
+    np.testing.assert_allclose(believed(np.full(6, -2.0), variance), -2.0 + expected)
+    found = believed(np.full(6, -2.0), 0.25 * variance, CAUTIOUS_VARIANCE)
+    np.testing.assert_allclose(found, -2.0 + 0.25 * expected)
 
 
 def test_what_is_hoped_is_the_mean_of_a_log_normal_up_to_a_limit():
@@ -200,7 +203,7 @@ def test_few_draws_are_not_regressed_on_many_components():
 
 
 def test_what_is_not_excluded_is_the_curvature():
-    """On a grid: the mean of exp(f) up to its limit, less what is believed."""
+    """On a grid: the mean of exp(f) up to its limit, less what a cautious reader believes."""
     surrogate, exact = wavy()
     mean, variance = Density(surrogate).moments(exact.points)
     wide = NormalMixture.of_covariances(np.ones(1), np.zeros((1, 1)), np.full((1, 1, 1), 4.0))
@@ -208,7 +211,8 @@ def test_what_is_not_excluded_is_the_curvature():
     for inflation in (1.0, 3.0):
         density = Density(surrogate, inflation)
         sample = weighted_sample(density, HeavyTailed(wide), 4096, np.random.default_rng(12))
-        hoped, known = hopeful(mean, inflation * variance), believed(mean, variance)
+        hoped = hopeful(mean, inflation * variance)
+        known = believed(mean, variance, CAUTIOUS_VARIANCE)
         expected = np.logaddexp.reduce(hoped) - np.logaddexp.reduce(known)
         assert sample.curvature == pytest.approx(expected, abs=0.03)
         found[inflation] = sample

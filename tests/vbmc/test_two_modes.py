@@ -119,5 +119,6 @@ def test_a_run_that_is_told_of_all_modes_knows_them_at_once(exploration, known):
     engine = Engine(problem, settings, RandomStreams(2), told[:0], 300)
     for index, x in enumerate(told):
         engine.apply(Evaluation(index, None, x, Outcome(log_four_normals(x), Status.OK, 0.1)))
-    assert engine.history[-1].log_evidence == pytest.approx(np.log(known), abs=0.05)
+    # A mode more or less is 0.29 nats; what is uncertain of the three adds up to a tenth.
+    assert engine.history[-1].log_evidence == pytest.approx(np.log(known), abs=0.1)
     assert len(engine.state.agenda.points) == 0

@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.problems.base import Array, HardBox
 
 LogLikelihoods = Callable[[Array], Array]  # (n, D) -> (n,)
+Gradient = Callable[[Array], Array]  # of one log likelihood, (D,) -> (D,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class Model:
     prior_sd: Array
     box: HardBox | None = None
     log_prior_ratios: LogLikelihoods | None = None
+    gradient: Gradient | None = None  # of the log likelihood; None where nobody has written it down
 
     @classmethod
     def within(

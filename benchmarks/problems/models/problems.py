@@ -66,6 +66,7 @@ def model_problem(name: str, model: Model, numbers: dict[str, Any]) -> Benchmark
         posterior_covariance=np.array(numbers["covariance"]),
         marginals=tuple(Marginal.of_quantiles(np.array(q), LEVELS) for q in numbers["quantiles"]),
         hard_box=model.box,
+        gradient=model.gradient,
     )
 
 

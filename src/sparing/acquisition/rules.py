@@ -25,7 +25,12 @@ from sparing.acquisition.cma_es import CmaEs
 from sparing.acquisition.search import Criterion, ShrinkingClouds, search_box
 from sparing.numerics.arrays import Array
 from sparing.surrogate.interface import Surrogate
-from sparing.variational.normal_mixture import Mixture, cholesky_factors
+from sparing.variational.normal_mixture import (
+    Mixture,
+    NormalMixture,
+    cholesky_factors,
+    unchanged,
+)
 
 # Hyperparameter samples that choose a point, drawn anew for each. Their average matters for the
 # posterior, hardly for which of many good points comes next. The paper takes all (Eq. 10).
@@ -154,9 +159,15 @@ class Frontier(PointwiseRule):
     It weighs what a place would add to the evidence, and to the covariance (hence the distance), by
     how little is known about it, and reaches beyond q. V is cut at ``largest_variance``: further
     out the surrogate knows nothing.
+
+    The maximum finds other modes, but in many dimensions it is near the top, where hardly any mass
+    is. Where gradients are known, which leave few places to be surprised at, the point is a draw
+    instead, by the standard deviation of exp(f) (docs/decisions/0017).
     """
 
     largest_variance: float = 9.0
+    n_draws: int = 1024  # that the draw is chosen from, half of them widened
+    widening: float = 1.5
     name: ClassVar[str] = "frontier"
     held_out: ClassVar[bool] = True  # the surrogate is tested where it knows least of what matters
     reaches_out: ClassVar[bool] = True
@@ -173,6 +184,28 @@ class Frontier(PointwiseRule):
         weight = moment_weight(mixture)
         pointwise = super().criterion(surrogate, mixture, generator)
         return lambda candidates: pointwise(candidates) + 2.0 * np.log(weight(candidates))
+
+    def choose(
+        self, surrogate: Surrogate, mixture: Mixture, generator: np.random.Generator
+    ) -> Array:
+        """The maximum, or the draw."""
+        if surrogate.training.gradients is None:
+            return super().choose(surrogate, mixture, generator)
+        few = some_samples(surrogate, self.n_samples, generator)
+        draws, log_density = self._proposed(mixture, generator)
+        log_weights = 0.5 * self.criterion(few, mixture, generator)(draws) - log_density
+        weights = np.exp(log_weights - log_weights.max())
+        chosen = draws[generator.choice(len(draws), p=weights / weights.sum())]
+        return np.clip(chosen, *search_box(surrogate, mixture))
+
+    def _proposed(self, mixture: Mixture, generator: np.random.Generator) -> tuple[Array, Array]:
+        """Draws from q and from q widened, and the log density of both together."""
+        normal = unchanged(mixture)
+        wide = NormalMixture(normal.weights, normal.means, self.widening * normal.factors)
+        half = self.n_draws // 2
+        plain = widened_draws(mixture, self.n_draws - half, 1.0, generator)
+        draws = np.vstack([plain, widened_draws(mixture, half, self.widening, generator)])
+        return draws, NormalMixture.union([normal, wide]).log_density(draws)
 
 
 @dataclass(frozen=True)

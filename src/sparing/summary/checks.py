@@ -175,8 +175,8 @@ def _elsewhere(record: RunRecord) -> Answer | None:
     if record.evidence.corrected and not record.history[-1].warm_up:
         outside = -math.expm1(-record.evidence.curvature)
         finding += (
-            f"; {100.0 * outside:.2g} % of the mass that the surrogate does not exclude is outside "
-            "the posterior"
+            f"; {100.0 * outside:.2g} % of the mass that the surrogate does not exclude is where "
+            "it knows little"
         )
     return Light.AMBER, finding, MORE_EVALUATIONS
 

@@ -52,9 +52,9 @@ class Doubt:
 class Evidence:
     """A log evidence with its standard deviation and how it was obtained.
 
-    ``curvature`` is what could be added by mass that the surrogate does not exclude, ``inflation``
-    the factor by which held-out draws multiply the surrogate's variance; they are 0 and 1, and
-    ``pareto_k`` and ``effective_samples`` NaN, where the bound is returned.
+    ``curvature`` is what mass that the surrogate does not exclude adds to a cautious reading,
+    ``inflation`` the factor by which held-out draws multiply the surrogate's variance; they are 0
+    and 1, and ``pareto_k`` and ``effective_samples`` NaN, where the bound is returned.
     """
 
     log_evidence: float

@@ -4,11 +4,11 @@ q has one shape for all its components and stays where it has grown: the surroga
 it can say. Here q is the first proposal only. Draws are weighted by the surrogate, a mixture of
 normals of any shape is fitted to them, and that is the next proposal (docs/decisions/0013).
 
-    log density    g(x) = f(x) + min(V(x), 1/2) / 2 - max(V(x) - 1, 0) / 2
+    log density    g(x) = f(x) + min(V(x), 2) / 2 - max(V(x) - 4, 0) / 2
     evidence       log Z = log mean_i w_i,    w_i = exp(g(x_i)) / p(x_i),    x_i ~ p
 
 The mean of exp(f) is exp(f + V / 2); where the surrogate hardly knows, that is not to be believed,
-and a peak it makes up there has no mass (docs/decisions/0006).
+and a peak it makes up there has no mass (docs/decisions/0018).
 
 Notation (N draws, K components, S hyperparameter samples)
     f, V    mean and variance of the surrogate, marginal over its samples
@@ -31,9 +31,10 @@ from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import BLOCK, NormalMixture, log_sum_rows
 from sparing.vbmc.importance import log_sum, pareto_smooth
 
-# Where V enters in full, and from where on the surrogate is not believed, in nats squared.
-LARGEST_VARIANCE = 0.5
-DOUBTFUL_VARIANCE = 1.0
+# Up to where V enters in full, in nats squared; from twice that on the surrogate is doubted. And
+# what a cautious reader would believe, to whom everything beyond is an error.
+LARGEST_VARIANCE = 2.0
+CAUTIOUS_VARIANCE = 0.5
 LARGEST_HOPE = 6.0  # variance up to which mass is not excluded
 LARGEST_SURPRISE = 6.0  # nats
 BELIEVED_VARIANCE = 4.0  # mass where V is larger is not taken for a finding
@@ -88,13 +89,10 @@ class Density:
         return np.concatenate([np.empty(0), *(one.predict_each(block)[1][0] for block in blocks)])
 
 
-def believed(mean: Array, variance: Array) -> Array:
-    """g from f and V."""
-    return (
-        mean
-        + 0.5 * np.minimum(variance, LARGEST_VARIANCE)
-        - 0.5 * np.maximum(variance - DOUBTFUL_VARIANCE, 0.0)
-    )
+def believed(mean: Array, variance: Array, largest: float = LARGEST_VARIANCE) -> Array:
+    """g from f and V, with another largest variance than g's where one is given."""
+    doubted = np.maximum(variance - 2.0 * largest, 0.0)
+    return mean + 0.5 * np.minimum(variance, largest) - 0.5 * doubted
 
 
 def hopeful(mean: Array, variance: Array) -> Array:
@@ -145,7 +143,7 @@ class WeightedSample:
     probabilities: Array
     log_evidence: float
     monte_carlo_sd: float
-    curvature: float  # what mass that is not excluded would add to the log evidence
+    curvature: float  # what mass that is not excluded adds to a cautious log evidence
     pareto_k: float
     edge_sd: float = 0.0  # of the log evidence, by what is not known of the edge of the support
     support: AnySupport | None = None
@@ -202,7 +200,8 @@ def weighted_sample(
     probabilities /= probabilities.sum()
     log_evidence, sd = _controlled_log_mean(log_weights, log_ratios)
     hoped, _ = pareto_smooth(hopeful(flat, density.inflation * variance))
-    curvature = max(0.0, log_sum(hoped) - total)
+    cautious, _ = pareto_smooth(believed(flat, variance, CAUTIOUS_VARIANCE))
+    curvature = max(0.0, log_sum(hoped) - log_sum(cautious))
     edge_sd = 0.0
     if density.support is not None:
         near = np.abs(margin) < NEAR_EDGE
