@@ -77,11 +77,10 @@ def _versus_report(options: argparse.Namespace) -> int:
 
 def _profile(options: argparse.Namespace) -> int:
     problem = load_problem(options.problem, options.data)
-    print(
-        profile.profile_text(
-            profile.profile(problem, options.evaluations, options.seed, options.top), options.window
-        )
+    spent = profile.profile(
+        problem, options.evaluations, options.seed, options.top, gradients=options.gradients
     )
+    print(profile.profile_text(spent, options.window))
     if options.cold:
         print(profile.compile_text())
     return 0
@@ -235,6 +234,9 @@ def _parser() -> argparse.ArgumentParser:
     profiling.add_argument("--evaluations", type=_positive, default=120)
     profiling.add_argument("--seed", type=int, default=1)
     profiling.add_argument("--data", type=Path, help=DATA_HELP)
+    profiling.add_argument(
+        "--gradients", action="store_true", help="the target gives its gradient with every value"
+    )
     profiling.add_argument(
         "--window", type=_positive, default=50, help="evaluations per line of the time table"
     )

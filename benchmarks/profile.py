@@ -67,12 +67,21 @@ class Profile:
         return len(self.cpu) - 1
 
 
-def profile(problem: BenchmarkProblem, evaluations: int, seed: int, top: int | None) -> Profile:
+def profile(
+    problem: BenchmarkProblem,
+    evaluations: int,
+    seed: int,
+    top: int | None,
+    *,
+    gradients: bool = False,
+) -> Profile:
     """Run sparing once and note where the time went; ``top`` functions cost extra time."""
     import sparing
     from sparing.kernels.compilation import compile_all
 
-    compile_all()
+    if gradients and problem.gradient is None:
+        raise BenchmarkError(f"{problem.name} has no gradient")
+    compile_all(gradients=gradients)
     memory_before = peak_memory_mb()
     clock = LibraryClock()
     target = TimedTarget(problem, clock)
@@ -85,11 +94,13 @@ def profile(problem: BenchmarkProblem, evaluations: int, seed: int, top: int | N
                 problem.plausible_upper,
                 problem.lower,
                 problem.upper,
+                gradient=clock.exclude(problem.log_joint_gradient) if gradients else None,
             ),
             x0=problem.starting_point(seed),
             seed=seed,
             max_evaluations=evaluations,
             tolerance=NEVER_REACHED_TOLERANCE,
+            check_gradient=False,  # an evaluation beside the budget
             progress=False,
         )
     phases: Counter[str] = Counter()

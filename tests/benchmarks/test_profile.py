@@ -69,6 +69,15 @@ def test_a_run_is_profiled_to_the_end_of_its_budget():
     assert "function calls" in spent.functions and "3 due to restriction" in spent.functions
 
 
+def test_a_run_with_gradients_is_profiled():
+    problem = load_problem("lumpy-2-g0", None)
+    spent = profile(problem, 20, seed=1, top=None, gradients=True)
+    assert spent.evaluations == 20
+    assert spent.gskl < profile(problem, 20, seed=1, top=None).gskl
+    with pytest.raises(BenchmarkError, match="skewed-2-0 has no gradient"):
+        profile(load_problem("skewed-2-0", None), 20, seed=1, top=None, gradients=True)
+
+
 def test_the_command_prints_the_profile(capsys):
     assert main(["profile", "--problem", "lumpy-1-g0", "--evaluations", "20"]) == 0
     out = capsys.readouterr().out
