@@ -134,6 +134,25 @@ def test_variance_reduction_is_the_drop_by_a_value_alone(n_samples):
         assert drop == pytest.approx(np.mean(before - after), rel=1e-5)
 
 
+@pytest.mark.parametrize("every", [None, 0, 3])
+def test_what_the_other_points_say_of_each(every):
+    """All that is known of it is left out, its gradient as well; noise and jitter are not f's."""
+    training = replace(training_set(3, 9), noise_variance=np.linspace(0.0, 0.2, 9))
+    psi = samples_with_gradients(3, 2)
+    if every is None:
+        psi = psi[:, :-1]
+    else:
+        training = with_gradients(training, every)
+    gp = condition(training, psi)
+    for s in range(2):
+        residuals, variances = gp.left_out(s)
+        for i in range(9):
+            without = condition(training.of_points(np.delete(np.arange(9), i)), psi)
+            mean, variance = (part[s, 0] for part in without.predict_each(training.inputs[[i]]))
+            assert residuals[i] == pytest.approx(training.values[i] - mean, rel=1e-6, abs=1e-8)
+            assert variances[i] == pytest.approx(variance, rel=1e-6, abs=1e-8)
+
+
 def test_the_mean_has_the_gradients_that_were_told():
     training = with_gradients(training_set(2, 8))
     gp = condition(training, nearly_noiseless(2))

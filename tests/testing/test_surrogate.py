@@ -147,6 +147,18 @@ class Doubting(GaussianProcess):
         return super().append(x, y, noise_variance + 0.1)
 
 
+class Foreseeing(GaussianProcess):
+    def left_out(self, s):
+        residuals, variances = super().left_out(s)
+        return 0.9 * residuals, variances
+
+
+class Noisy(GaussianProcess):
+    def left_out(self, s):
+        residuals, variances = super().left_out(s)
+        return residuals, variances + 0.01
+
+
 class Writing(GaussianProcess):
     def covariance(self, a, b):
         np.add(self.jitter, 1e-12, out=self.jitter)
@@ -195,6 +207,8 @@ class Scalar(GaussianProcess):
         (Forgetting, "append adds no point|variance_reduction is not by how much"),
         (Doubting, "append is not what condition makes|variance_reduction is not by how much"),
         (Retuning, "append changes the parameters"),
+        (Foreseeing, "left_out is not what a surrogate without the point"),
+        (Noisy, "left_out is not what a surrogate without the point"),
         (Writing, "changes the surrogate"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 from sparing.surrogate.collapsed_training import Collapsed
 from sparing.surrogate.gaussian_process import condition
 from sparing.surrogate.training_set import TrainingSet
-from sparing.vbmc.surrogate_posterior import Density, believed
+from sparing.vbmc.surrogate_posterior import Density
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,8 @@ def quadrature(surrogate, lower, upper, n):
     """With n points along each dimension."""
     axes = [np.linspace(*ends, n) for ends in zip(lower, upper, strict=True)]
     points = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, len(axes))
-    log_density = believed(*Density(surrogate).moments(points))
+    density = Density(surrogate)
+    log_density = density.log_density(*density.moments(points))
     total = np.logaddexp.reduce(log_density)
     cell = np.prod([axis[1] - axis[0] for axis in axes])
     return Quadrature(points, np.exp(log_density - total), float(total + np.log(cell)))

@@ -107,6 +107,19 @@ def test_climbs_are_a_small_part_of_all_evaluations_unless_there_are_several_mod
     assert look(climbed).rule != CLIMB
 
 
+def test_a_climb_that_succeeds_pays_for_others():
+    """From a depth of 60 to one of 18, in steps; had they led nowhere, no other would be made."""
+    steps = np.linspace([0.45, 0.45], [0.3, 0.3], 6)
+    inputs = np.vstack([around(HOME, 40, 2, spread=2.0), steps])
+    depths = {"risen": np.linspace(60.0, 18.0, 6), "not": np.linspace(20.0, 18.0, 6)}
+    for case, expected in (("risen", CLIMB), ("not", FILL)):
+        values = one_hill(inputs)
+        values[-6:] = -depths[case]
+        known = certain_of_home(inputs, values, length=0.06, output_scale=7.0)
+        known = replace(known, rules=(*known.rules[:41], *(5 * (CLIMB,))))
+        assert look(known).rule == expected, case
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_one_mode_that_is_well_known_is_all_there_is(alone, seed):
     found = look(alone, seed=seed)

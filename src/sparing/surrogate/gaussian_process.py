@@ -171,6 +171,24 @@ class GaussianProcess:
             covariances.append(prior - half @ half.T)
         return expected, np.stack(covariances)
 
+    def left_out(self, s: int) -> tuple[Array, Array]:
+        """y_i - fbar(x_i) and C(x_i, x_i) of sample s without point i, (n,) each.
+
+        With B the rows of point i and P = A^-1, its residuals are P_BB^-1 alpha_B and their
+        covariance, noise included, is P_BB^-1 (Rasmussen and Williams 2006, Section 5.4.2).
+        """
+        half, sample = self.inverse_cholesky[s], self.sample(s)
+        noise = self.observations.noise_variance(sample.noise_sd, sample.gradient_noise_sd)
+        first = self.observations.first_row
+        residuals, variances = np.empty(len(first) - 1), np.empty(len(first) - 1)
+        for i, row in enumerate(first[:-1]):
+            rows = slice(row, first[i + 1])
+            columns = half[row:, rows]
+            covariance = np.linalg.inv(columns.T @ columns)
+            residuals[i] = covariance[0] @ self.alpha[s, rows]
+            variances[i] = covariance[0, 0] - noise[row] - self.jitter[s]
+        return residuals, np.maximum(variances, 0.0)
+
     def variance_reduction(self, references: Array) -> Callable[[Array], Array]:
         """Candidates x -> mean of C(s, x)^2 / (C(x, x) + noise) over the references s: (m,)."""
         weights = np.empty((self.n_samples, self.observations.n_rows, len(references)))

@@ -35,9 +35,13 @@ class ObservedGradients:
 
     training: TrainingSet
 
-    @cached_property
+    @property
     def first_row(self) -> NDArray[np.int64]:
         """Where each point's rows begin, and their number at the end: (n + 1,)."""
+        return self._first_row
+
+    @cached_property
+    def _first_row(self) -> NDArray[np.int64]:
         n_rows = 1 + self.training.dimension * self.training.has_gradient
         return np.concatenate([[0], np.cumsum(n_rows)]).astype(np.int64)
 

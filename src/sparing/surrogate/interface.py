@@ -81,6 +81,10 @@ class Surrogate(Protocol):
         """E[I_k], (S, K), and Cov(I_j, I_k), (S, K, K), for each sample (Eqs. S17 and S19)."""
         ...
 
+    def left_out(self, s: int) -> tuple[Array, Array]:
+        """y_i - fbar(x_i) and C(x_i, x_i) for sample s that has not seen point i: (n,) each."""
+        ...
+
     def variance_reduction(self, references: Array) -> Callable[[Array], Array]:
         """Candidates (m, D) -> mean drop of C(s, s) over references s, were x evaluated: (m,)."""
         ...

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparing.kernels.gaussian_process import fill_covariance_gradient
 from sparing.numerics.arrays import Array
@@ -31,6 +32,11 @@ class Observations(Protocol):
     @property
     def n_rows(self) -> int:
         """N."""
+        ...
+
+    @property
+    def first_row(self) -> NDArray[np.int64]:
+        """Where each point's rows begin, its value first, and their number at the end: (n + 1,)."""
         ...
 
     @property
@@ -102,6 +108,11 @@ class ObservedValues:
     def n_rows(self) -> int:
         """N = n."""
         return self.training.n_points
+
+    @property
+    def first_row(self) -> NDArray[np.int64]:
+        """0 to n."""
+        return np.arange(self.n_rows + 1)
 
     @property
     def observed(self) -> Array:

@@ -58,6 +58,7 @@ def check_surrogate_training(strategy: SurrogateTraining) -> None:
     )
     of_the_training = (
         _check_appending,
+        _check_leaving_out,
         _check_conditioning_again,
         _check_scores,
         _check_training_is_deterministic,
@@ -218,6 +219,21 @@ def _check_variance_reduction(surrogate: Surrogate) -> None:
     drop = before - np.array(after)
     complaint = "variance_reduction is not by how much an evaluation lowers the variance"
     _assert_equal(promised, drop, complaint, ROUNDING * before + QUADRATURE_ERROR * drop.max())
+
+
+def _check_leaving_out(strategy: SurrogateTraining, surrogate: Surrogate) -> None:
+    training, s = surrogate.training, surrogate.n_samples - 1
+    found = np.array(surrogate.left_out(s))
+    shape = (2, training.n_points)
+    assert found.shape == shape, f"left_out gives the shape {found.shape}, not {shape}"
+    wanted = []
+    for i in range(training.n_points):
+        others = training.of_points(np.delete(np.arange(training.n_points), i))
+        without = strategy.condition(others, surrogate.parameters)
+        means, variances = without.predict_each(training.inputs[i : i + 1])
+        wanted.append([training.values[i] - means[s, 0], variances[s, 0]])
+    complaint = "left_out is not what a surrogate without the point predicts"
+    _assert_equal(found, np.transpose(wanted), complaint, ROUNDING * np.abs(wanted).max())
 
 
 def _check_conditioning_again(strategy: SurrogateTraining, surrogate: Surrogate) -> None:

@@ -26,6 +26,7 @@ from sparing.vbmc.hidden_modes import (
     Known,
     box_points,
     hiding_places,
+    n_ascents,
     n_far_modes,
     other_hills,
 )
@@ -86,7 +87,8 @@ class LookElsewhere:
     largest_outside: float = 0.1  # less than that is left to the reported error
     n_probes: int = 3
     testing_share: float = 0.25  # of all evaluations: some tails never end
-    climbing_share: float = 0.1  # of all evaluations: hills may turn out to be none
+    # Of all evaluations: hills may turn out to be none. Each climb that succeeds pays for others.
+    climbing_share: float = 0.1
     # Where nothing was seen rounds of 2 D + 2 points are evaluated, and at most so many, up to half
     # of all evaluations: as long as each leaves half of the room or less, which in many dimensions
     # none does; where several modes are known, until there is no room.
@@ -131,8 +133,7 @@ class LookElsewhere:
         if len(points):
             return Look(outside, np.nan, points, RIM, None)
         several = n_far_modes(posterior) > 1
-        share = self.looking_share if several else self.climbing_share
-        if share > 0.0 and known.share(CLIMB) <= share:
+        if self.may_climb(known, threshold, several=several):
             points = other_hills(known, threshold, self.n_probes, generator)
             if len(points):
                 return Look(outside, np.nan, points, CLIMB, None)
@@ -157,6 +158,12 @@ class LookElsewhere:
                 points = generator.choice(places, n_tests, replace=False)
                 rule = TEST
         return Look(outside, hidden, points, rule, None)
+
+    def may_climb(self, known: Known, threshold: float, *, several: bool) -> bool:
+        """Whether climbs were not too many for what they found; ``several``: modes are known."""
+        share = self.looking_share if several else self.climbing_share
+        earned = (1 + self.n_probes) * n_ascents(known, threshold) / len(known.rules)
+        return share > 0.0 and known.share(CLIMB) - earned <= share
 
     def doubt(self, known: Known, particles: Array, generator: np.random.Generator) -> Doubt:
         """What nobody has seen may add to the log evidence.

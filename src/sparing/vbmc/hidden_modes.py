@@ -46,6 +46,7 @@ MISFIT = 0.8  # of a hill's quadratic to what it says, as a standard deviation
 LEAST_CURVATURE = 0.1
 LARGEST_STEP = 5.0  # widths
 LEAST_GAIN = 0.5  # nats
+ASCENT = 0.75  # what a climb leaves of the depth of its hill, at most, if it is a success
 SURE = 5.0  # standard deviations by which the surrogate excludes a gain
 N_NEARBY = 512
 
@@ -165,6 +166,18 @@ def mode_labels(posterior: NormalMixture, valley: float = VALLEY) -> NDArray[np.
             labels[labels == b] = a
             tops[a] = max(tops[a], tops[b])
     return labels
+
+
+def n_ascents(known: Known, threshold: float) -> int:
+    """How many climbs have led well above all that was known around them, and not home."""
+    shape = np.linalg.cholesky(covariance_within_modes(known.posterior))
+    z = np.linalg.solve(shape, known.inputs.T).T
+    depths, found = known.values.max() - known.values, 0
+    climbed = np.array([rule == CLIMB for rule in known.rules], dtype=bool)
+    for i in np.flatnonzero(climbed & (known.posterior.log_density(known.inputs) < threshold)):
+        near = ((z[:i] - z[i]) ** 2).sum(axis=1) < LARGEST_STEP**2
+        found += bool(near.any() and depths[i] <= ASCENT * depths[:i][near].min())
+    return found
 
 
 def other_hills(

@@ -4,11 +4,12 @@ q has one shape for all its components and stays where it has grown: the surroga
 it can say. Here q is the first proposal only. Draws are weighted by the surrogate, a mixture of
 normals of any shape is fitted to them, and that is the next proposal (docs/decisions/0013).
 
-    log density    g(x) = f(x) + min(V(x), 2) / 2 - max(V(x) - 4, 0) / 2
+    log density    g(x) = f(x) + c min(V(x), 2) / 2 - max(V(x) - 4, 0) / 2
     evidence       log Z = log mean_i w_i,    w_i = exp(g(x_i)) / p(x_i),    x_i ~ p
 
-The mean of exp(f) is exp(f + V / 2); where the surrogate hardly knows, that is not to be believed,
-and a peak it makes up there has no mass (docs/decisions/0018).
+The mean of exp(f) is exp(f + V / 2), if the surrogate is right about itself: c says how far its own
+values bear that out (belief.py). Where it hardly knows, a peak it makes up has no mass
+(docs/decisions/0018).
 
 Notation (N draws, K components, S hyperparameter samples)
     f, V    mean and variance of the surrogate, marginal over its samples
@@ -19,6 +20,7 @@ Notation (N draws, K components, S hyperparameter samples)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import gammaincinv, gammaln, ndtri
@@ -29,6 +31,7 @@ from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.known_support import AnySupport
 from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import BLOCK, NormalMixture, log_sum_rows
+from sparing.vbmc.belief import belief_in
 from sparing.vbmc.importance import log_sum, pareto_smooth
 
 # Up to where V enters in full, in nats squared; from twice that on the surrogate is doubted. And
@@ -61,6 +64,15 @@ class Density:
         """That of the support, (N,); infinite without one."""
         return np.full(len(points), np.inf) if self.support is None else self.support.margin(points)
 
+    @cached_property
+    def belief(self) -> float:
+        """c."""
+        return belief_in(self._one)
+
+    def log_density(self, mean: Array, variance: Array) -> Array:
+        """g from f and V."""
+        return believed(mean, variance, belief=self.belief)
+
     def moments(self, points: Array) -> tuple[Array, Array]:
         """f and V, (N,) each."""
         values = self.surrogate.expansion.values(points)
@@ -82,17 +94,24 @@ class Density:
         mean = np.where(self.margin(points) > -1.0, mean, -np.inf)
         return mean, self.inflation * np.maximum(self._variance_within(points), 0.0)
 
+    @cached_property
+    def _one(self) -> Surrogate:
+        """With one hyperparameter sample: variances are alike for all, and take the time."""
+        return self.surrogate.subset(np.arange(1))
+
     def _variance_within(self, points: Array) -> Array:
-        """That of one hyperparameter sample, (N,): it is alike for all, and takes the time."""
-        one = self.surrogate.subset(np.arange(1))
+        """That of one hyperparameter sample, (N,)."""
         blocks = (points[i : i + BLOCK] for i in range(0, len(points), BLOCK))
-        return np.concatenate([np.empty(0), *(one.predict_each(block)[1][0] for block in blocks)])
+        parts = (self._one.predict_each(block)[1][0] for block in blocks)
+        return np.concatenate([np.empty(0), *parts])
 
 
-def believed(mean: Array, variance: Array, largest: float = LARGEST_VARIANCE) -> Array:
+def believed(
+    mean: Array, variance: Array, largest: float = LARGEST_VARIANCE, belief: float = 1.0
+) -> Array:
     """g from f and V, with another largest variance than g's where one is given."""
     doubted = np.maximum(variance - 2.0 * largest, 0.0)
-    return mean + 0.5 * np.minimum(variance, largest) - 0.5 * doubted
+    return mean + 0.5 * belief * np.minimum(variance, largest) - 0.5 * doubted
 
 
 def hopeful(mean: Array, variance: Array) -> Array:
@@ -193,7 +212,7 @@ def weighted_sample(
     margin = density.margin(points)
     inside = np.where(margin > 0.0, 0.0, -np.inf)
     flat = mean - log_p + inside
-    anywhere = believed(mean, variance) - log_p
+    anywhere = density.log_density(mean, variance) - log_p
     log_weights, pareto_k = pareto_smooth(anywhere + inside)
     total = log_sum(log_weights)
     probabilities = np.exp(log_weights - total)
