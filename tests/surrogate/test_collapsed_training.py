@@ -211,7 +211,8 @@ def test_an_offset_of_the_values_moves_only_the_mean_maximum(offset, n_samples):
     )
     expected = np.zeros_like(one)
     expected[:, Layout(2).mean_maximum] = offset
-    np.testing.assert_allclose(other - one, expected, atol=1e-4)
+    # Values of 1e5 have lost five digits, and an ascent ends where two digits of theta are sure.
+    np.testing.assert_allclose(other - one, expected, atol=0.01)
 
 
 def test_earlier_samples_are_a_start(monkeypatch):
