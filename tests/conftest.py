@@ -27,6 +27,7 @@ SLOW = (
     "running/test_stored_run.py",
     "store/test_durability.py",
     "testing",
+    "vbmc/test_bent_run.py",
     "vbmc/test_events.py",
     "vbmc/test_held_out_draws.py",
     "vbmc/test_two_modes.py",

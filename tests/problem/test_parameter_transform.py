@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from sparing.problem.bending import Bend, Whitening
 from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
 from sparing.problem.problem import Problem
 
@@ -41,6 +42,26 @@ def make_whitened(*kinds, bounded_map=BoundedMap.PROBIT, seed=0):
     return transform
 
 
+def random_bend(dimension, seed):
+    """A ridge and a funnel in one, with a whitening after it."""
+    generator = np.random.default_rng(seed)
+    e = generator.normal(size=dimension)
+    e /= np.linalg.norm(e)
+    across = np.eye(dimension) - np.outer(e, e)
+    root = generator.normal(size=(dimension, dimension))
+    rates, axes = np.linalg.eigh(0.1 * across @ (root + root.T) @ across)
+    matrix = np.eye(dimension) + 0.2 * generator.normal(size=(dimension, dimension))
+    volume = float(np.linalg.slogdet(matrix)[1])
+    after = Whitening(matrix, np.linalg.inv(matrix), 0.1 * generator.normal(size=dimension), volume)
+    shift = 0.1 * across @ generator.normal(size=dimension)
+    return Bend(2.0 * e, shift, axes, rates, after)
+
+
+def make_bent(*kinds, bounded_map=BoundedMap.PROBIT, seed=0):
+    transform = make_whitened(*kinds, bounded_map=bounded_map, seed=seed)
+    return transform.bent([random_bend(len(kinds), seed + i) for i in (1, 2)], number=7)
+
+
 def numerical_log_jacobian(transform, u, step=1e-5):
     """log |det dx/du| by central differences of fourth order."""
     D = len(u)
@@ -61,7 +82,7 @@ def test_jacobian_of_each_kind(kind, bounded_map):
 
 
 @pytest.mark.parametrize("bounded_map", MAPS)
-@pytest.mark.parametrize("maker", [make, make_whitened])
+@pytest.mark.parametrize("maker", [make, make_whitened, make_bent])
 def test_jacobian_of_mixed_kinds(maker, bounded_map):
     transform = maker("unbounded", "bounded", "lower_bounded", "upper_bounded",
                       bounded_map=bounded_map)  # fmt: skip
@@ -96,8 +117,9 @@ def test_a_density_still_integrates_to_one(kind, bounded_map):
     assert total == pytest.approx(1.0, abs=1e-7)
 
 
-def test_a_joint_density_still_integrates_to_one_when_whitened():
-    transform = make_whitened("bounded", "lower_bounded")
+@pytest.mark.parametrize("maker", [make_whitened, make_bent])
+def test_a_joint_density_still_integrates_to_one_when_whitened_or_bent(maker):
+    transform = maker("bounded", "lower_bounded")
     priors = [DENSITIES["bounded"], DENSITIES["lower_bounded"]]
     # Importance sampling with a normal fitted to transformed draws.
     generator = np.random.default_rng(2)
@@ -192,7 +214,7 @@ def test_a_box_over_many_decades_can_be_left_by_its_width(lower, upper):
     np.testing.assert_allclose(transform.to_working(transform.to_user(u)), u, atol=1e-10)
 
 
-@pytest.mark.parametrize("maker", [make, make_whitened])
+@pytest.mark.parametrize("maker", [make, make_whitened, make_bent])
 @pytest.mark.parametrize("bounded_map", MAPS)
 def test_round_trip_of_mixed_kinds(maker, bounded_map):
     transform = maker("unbounded", "bounded", "lower_bounded", "upper_bounded",
@@ -251,8 +273,9 @@ def test_extreme_ranges_work(lower, upper, low, high, bounded_map):
     assert np.all(np.isfinite(transform.log_jacobian(u)))
 
 
-def test_rows_do_not_depend_on_their_batch():
-    transform = make_whitened(*KINDS)
+@pytest.mark.parametrize("maker", [make_whitened, make_bent])
+def test_rows_do_not_depend_on_their_batch(maker):
+    transform = maker(*KINDS)
     u = np.random.default_rng(4).normal(size=(33, len(KINDS)))
     x = transform.to_user(u)
     working, jacobian = transform.to_working(x), transform.log_jacobian(u)
@@ -448,9 +471,10 @@ def test_gradient_of_a_periodic_parameter(turn, bounded_map):
     check_working_gradient(transform, np.array([[-0.6], [0.1], [0.9]]))
 
 
+@pytest.mark.parametrize("maker", [make_whitened, make_bent])
 @pytest.mark.parametrize("bounded_map", MAPS)
-def test_gradient_in_whitened_coordinates(bounded_map):
-    transform = make_whitened("unbounded", "bounded", "lower_bounded", bounded_map=bounded_map)
+def test_gradient_in_whitened_and_bent_coordinates(bounded_map, maker):
+    transform = maker("unbounded", "bounded", "lower_bounded", bounded_map=bounded_map)
     x = [[-1.0, 0.5, 3.0], [0.2, 1.5, 4.0], [2.0, 2.9, 2.7], [4.0, 0.1, 6.0]]
     u = transform.to_working(np.array(x))
     check_working_gradient(transform, u)
@@ -467,8 +491,93 @@ def test_gradient_is_finite_on_the_bounds(size, bounded_map):
     kinds = [kind for kind, (low, high, *_) in KINDS.items() if np.isfinite([low, high]).any()]
     edges = np.array([KINDS[kind][0 if np.isfinite(KINDS[kind][0]) else 1] for kind in kinds])
     far = np.where(np.isfinite(edges), edges + 1e-300, edges)
-    for transform in (make(*kinds, bounded_map=bounded_map), make_whitened(*kinds)):
+    for maker in (make, make_whitened, make_bent):
+        transform = maker(*kinds, bounded_map=bounded_map)
         u = transform.to_working(np.array([edges, far]))
         for points in (u, 1e3 * u):
             found = transform.working_gradient(points, np.full_like(points, size))
             assert np.all(np.isfinite(found))
+
+
+# ---------------------------------------------------------------------- bent coordinates
+
+MIXED = ("unbounded", "bounded", "lower_bounded")
+
+
+def test_bends_come_after_the_whitening_one_after_the_other():
+    whitened, bends = make_whitened(*MIXED), [random_bend(3, seed) for seed in (1, 2)]
+    bent = whitened.bent(bends, number=7)
+    x = whitened.to_user(0.5 * np.random.default_rng(7).normal(size=(6, 3)))
+    one, two = whitened.to_working(x), bent.to_working(x)
+    np.testing.assert_array_equal(two, bends[1].forwards(bends[0].forwards(one)))
+    assert np.abs(two - one).max() > 0.1
+    again = whitened.bent(bends[:1]).bent(bends[1:])
+    np.testing.assert_array_equal(again.to_working(x), two)
+    assert (bent.number, bent.turning, whitened.bends) == (7, 0, ())
+    np.testing.assert_allclose(bent.to_user(two), x, rtol=1e-11)
+
+
+def test_standardised_coordinates_of_bent_ones():
+    bent, plain = make_bent(*MIXED), make(*MIXED)
+    u = 0.15 * np.random.default_rng(8).normal(size=(7, 3))
+    s = bent.to_standardised(u)
+    np.testing.assert_allclose(plain.to_user(s), bent.to_user(u), rtol=1e-12)
+    np.testing.assert_allclose(bent.standardised(bent.to_user(u)), s, atol=1e-10)
+    np.testing.assert_allclose(bent.from_standardised(s), u, atol=1e-11)
+    # dx/du = dx/ds ds/du
+    log_ratio = bent.log_jacobian(u) - plain.log_jacobian(s)
+    np.testing.assert_allclose(bent.standardised_log_jacobian(u), log_ratio, atol=1e-11)
+    linear = make_bent("unbounded", "unbounded", "unbounded")
+    numerical = [numerical_log_jacobian(linear, row) for row in u]
+    found = linear.standardised_log_jacobian(u) + np.log(linear.width).sum()
+    np.testing.assert_allclose(found, numerical, atol=1e-6)
+    whitened = make_whitened(*MIXED)
+    volume = np.linalg.slogdet(whitened.standardised_map()[0])[1]
+    np.testing.assert_allclose(whitened.standardised_log_jacobian(u), volume)
+    np.testing.assert_array_equal(plain.standardised_log_jacobian(u), 0.0)
+
+
+def test_bent_coordinates_are_not_linear():
+    bent = make_bent("unbounded", "unbounded")
+    assert not bent.is_linear
+    with pytest.raises(ValueError, match="bent"):
+        bent.standardised_map()
+    with pytest.raises(ValueError, match="not a linear"):
+        bent.linear_map()
+    with pytest.raises(ValueError, match="bent"):  # bends come after whitenings
+        bent.whitened(np.zeros(2), np.eye(2))
+
+
+def test_without_whitening_there_are_no_bends():
+    bent, plain = make_bent(*MIXED), make(*MIXED)
+    first = bent.unwhitened()
+    assert (first.whitening, first.bends, first.number) == (None, (), 0)
+    x = plain.to_user(np.random.default_rng(9).normal(size=(5, 3)))
+    np.testing.assert_array_equal(first.to_working(x), plain.to_working(x))
+    turned = circle().whitened(np.zeros(2), np.eye(2)).bent([random_bend(2, 1)], number=3)
+    turned = turned.turned(np.array([20.0, 0.0]), number=-5)
+    assert (turned.whitening, turned.bends, turned.number) == (None, (), -5)
+
+
+def test_bent_points_within_reach_stay_to_the_bit_and_others_come_to_the_edge():
+    transform = make_bent("unbounded", "lower_bounded")
+    near = 0.5 * np.random.default_rng(1).normal(size=(4, 2))
+    assert transform.within_reach(near) is near
+    lower, upper = transform.reachable_box()
+    far = transform.from_standardised(np.array([2.0 * upper, [0.3, 2.0 * lower[1]]]))
+    found = transform.within_reach(np.vstack([near, far]))
+    np.testing.assert_allclose(found[:4], near, atol=1e-9)
+    expected = [upper, [0.3, lower[1]]]
+    np.testing.assert_allclose(transform.to_standardised(found[4:]), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("bounded_map", MAPS)
+@pytest.mark.parametrize("size", [10.0, 1e3, 1e10, 1e100, 1e200])
+def test_far_away_bent_coordinates_stay_finite_and_inside(size, bounded_map):
+    transform = make_bent(*KINDS, bounded_map=bounded_map)
+    u = np.vstack([np.full(len(KINDS), size), np.full(len(KINDS), -size)])
+    x = transform.to_user(u)
+    assert np.all(np.isfinite(x))
+    assert np.all(transform.contains(x))
+    assert np.all(np.isfinite(transform.log_jacobian(u)))
+    assert np.all(np.isfinite(transform.to_working(x)))

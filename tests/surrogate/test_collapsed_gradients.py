@@ -107,8 +107,8 @@ def test_the_score_does_not_depend_on_units(units):
     log_units = np.log(units)
     of_slopes = -log_units[0] if alike else 0.0
     inputs, gradients = training.inputs * units, training.gradients / units
-    volume = float(log_units.sum())
-    other = replace(training, inputs=inputs, gradients=gradients, log_determinant=volume)
+    volumes = np.full(12, log_units.sum())
+    other = replace(training, inputs=inputs, gradients=gradients, log_determinants=volumes)
 
     def score(data, samples, *shift):
         bounds = [moved(part, *shift) if shift else part for part in (prior.location, lower, upper)]
@@ -119,6 +119,22 @@ def test_the_score_does_not_depend_on_units(units):
     assert found == pytest.approx(score(training, psi), abs=1e-4)
     of_values = condition(other.values_alone(), moved(psi, log_units, of_slopes)[:, :-1])
     assert abs(Collapsed().score(of_values) - found) > 1.0  # gradients count
+
+
+@pytest.mark.parametrize(("n_rows", "n_counted"), [(400, 8), (22, 5), (12, 0)])
+def test_the_score_takes_the_units_of_the_gradients_that_count(n_rows, n_counted):
+    """Where coordinates are bent they differ; of the others they are not asked for."""
+    training, psi = with_gradients(training_set(2, 12)), samples_with_gradients(2, 2)
+    units = np.random.default_rng(3).normal(size=12)
+    best = [i for i in np.argsort(-training.values) if (i + 1) % 3][:n_counted]
+    known = np.where(np.isin(np.arange(12), best), units, np.nan)
+    strategy = Collapsed(n_rows_trained=n_rows)
+    plain, other, partly = (
+        strategy.score(condition(replace(training, log_determinants=part), psi))
+        for part in (np.zeros(12), units, known)
+    )
+    assert other == pytest.approx(plain - units[best].sum(), abs=1e-9)
+    assert partly == other
 
 
 @pytest.mark.parametrize("sd", [0.0, 0.5])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.hand_made import with_outcome
 
+from sparing.problem.bending import Bend, Whitening
 from sparing.problem.evaluations import Evaluation, EvaluationLog, Outcome, Status
 from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
 from sparing.problem.problem import Problem
@@ -23,6 +24,7 @@ from sparing.surrogate.training_data import (
     working_gradients,
     working_values,
 )
+from sparing.surrogate.training_set import TrainingSet
 
 PROBLEM = Problem(lambda x: 0.0, [0.2, -1.0], [0.8, 3.0], lower=[0.0, -np.inf], upper=[1.0, np.inf])
 TRANSFORM = ParameterTransform.from_problem(PROBLEM, BoundedMap.LOGIT)
@@ -247,3 +249,45 @@ def test_a_new_gradient_joins_where_others_are_and_the_value_is_not_deep():
     np.testing.assert_allclose(joining_gradient(deep, PLANE, paper), 4.0 * deep.gradient)
     assert joining_gradient(near, PLANE, training.values_alone()) is None
     assert joining_gradient(with_outcome(near, gradient=None), PLANE, training) is None
+
+
+# ---------------------------------------------------------------------- units of gradients
+
+
+def numerical_units(transform, points):
+    """Log |du/ds| of points u (n, D)."""
+    step, s = 1e-5, transform.to_standardised(points)
+    columns = [
+        (transform.from_standardised(s + e) - transform.from_standardised(s - e)) / (2.0 * step)
+        for e in step * np.eye(points.shape[1])
+    ]
+    return np.linalg.slogdet(np.stack(columns, axis=-1))[1]
+
+
+def test_every_point_has_units_of_its_own_where_coordinates_are_bent():
+    whitened = PLANE.whitened(np.array([0.1, 0.0]), np.array([[2.0, 0.5], [0.0, 1.0]]))
+    nothing, rates = Whitening.nothing(2), np.array([0.0, 0.7])
+    bend = Bend(np.array([4.0, 0.0]), np.array([0.0, 0.2]), np.eye(2), rates, nothing)
+    for transform in (PLANE, whitened, whitened.bent([bend], number=2)):
+        for entries in (normal_at(NEAR), log_of([-1.0, -2.0, -3.0])):
+            training = training_set(entries, transform, MeasuredValues())
+            expected = numerical_units(transform, training.inputs)
+            np.testing.assert_allclose(training.log_determinants, expected, atol=1e-8)
+    assert np.ptp(training.log_determinants) > 0.1  # bent, the last
+
+
+def test_units_of_points_go_with_their_points():
+    inputs, units = np.arange(8.0).reshape(4, 2), np.array([0.5, -1.0, 2.0, 0.25])
+    training = TrainingSet(inputs, np.zeros(4), gradients=-inputs, log_determinants=units)
+    chosen = training.of_points(np.array([2, 0]))
+    np.testing.assert_array_equal(chosen.log_determinants, [2.0, 0.5])
+    np.testing.assert_array_equal(chosen.inputs, inputs[[2, 0]])
+    more = training.with_point(np.ones(2), -1.0, gradient=np.ones(2))
+    np.testing.assert_array_equal(more.log_determinants, [*units, np.nan])  # not known
+    fewer = more.of_points(np.array([4, 1]))
+    np.testing.assert_array_equal(fewer.log_determinants, [np.nan, -1.0])
+    for same in (training.values_alone(), training.with_best_gradients(6)):
+        np.testing.assert_array_equal(same.log_determinants, units)
+    plain = TrainingSet(inputs, np.zeros(4))
+    np.testing.assert_array_equal(plain.log_determinants, np.zeros(4))
+    np.testing.assert_array_equal(plain.with_point(np.ones(2), 0.0).log_determinants[:4], 0.0)

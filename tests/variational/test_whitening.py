@@ -1,17 +1,21 @@
-"""The whitening matrix makes q round, and when other coordinates are tried."""
+"""Whitening makes q round, bends make it normal, and when other coordinates are tried."""
 
 import numpy as np
+import pytest
 
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.parabola import Parabola
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import NormalMixture
 from sparing.variational.whitening import (
     Unwhitened,
     Whitened,
     anisotropy,
     carry_over,
     change_of_coordinates,
+    in_coordinates,
+    moments_in,
     whitening_matrix,
 )
 
@@ -118,3 +122,141 @@ def test_a_mixture_carried_over_keeps_its_mean_and_its_marginal_spread():
     np.testing.assert_allclose(carried.mean, moved.mean(axis=0), atol=0.005)
     np.testing.assert_allclose(np.diag(carried.covariance), moved.var(axis=0), rtol=0.01)
     np.testing.assert_array_equal(carried.weights, LONG.weights)
+
+
+# ---------------------------------------------------------------------- bent coordinates
+
+
+def along_a_parabola(b: float) -> NormalMixture:
+    """25 components that follow a parabola, of a height of b widths."""
+    t = np.linspace(-2.5, 2.5, 25)
+    means = np.column_stack([0.25 * t, 0.1 * b * (t**2 - 1.0)])
+    slopes = np.column_stack([np.full(25, 0.25), 0.2 * b * t])
+    covariances = 0.03 * slopes[:, :, None] * slopes[:, None, :] + np.diag([0.0, 0.01])
+    return NormalMixture.of_covariances(np.exp(-0.5 * t**2), means, covariances)
+
+
+CURVED = along_a_parabola(1.5)
+NORMAL = NormalMixture(np.ones(1), np.zeros((1, 2)), np.array([[[0.25, 0.0], [0.1, 0.25]]]))
+
+
+def bent_by(mixture: NormalMixture, iteration: int = 9) -> ParameterTransform:
+    found = Whitened(width=0.25).candidates(PLAIN, [mixture], iteration, last=0)
+    (bent,) = [transform for transform in found if transform.bends]
+    return bent
+
+
+def unit_third_moments(u: np.ndarray) -> np.ndarray:
+    z = (u - u.mean(axis=0)) / u.std(axis=0)
+    return np.einsum("ni,nj,nk->ijk", z, z, z) / len(z)
+
+
+def test_a_curved_posterior_is_bent_until_it_is_normal():
+    bent = bent_by(CURVED)
+    assert bent.number == 10  # that of the iteration
+    assert bent.turning == PLAIN.turning
+    draws = CURVED.sample(50_000, np.random.default_rng(4))
+    assert np.abs(unit_third_moments(draws)).max() > 1.0
+    u = bent.to_working(PLAIN.to_user(draws))
+    np.testing.assert_allclose(u.mean(axis=0), 0.0, atol=0.01)
+    np.testing.assert_allclose(np.cov(u.T), 0.0625 * np.eye(2), atol=0.002)
+    assert np.abs(unit_third_moments(u)).max() < 0.05
+
+
+@pytest.mark.parametrize("mixture", [NORMAL, along_a_parabola(0.2)])
+def test_what_is_nearly_normal_is_not_bent(mixture):
+    found = Whitened().candidates(PLAIN, [mixture], iteration=9, last=0)
+    assert not any(transform.bends for transform in found)
+
+
+def test_how_much_bends_must_gain_is_a_setting():
+    strict = Whitened(minimal_straightening=2.0)  # 1/2 log(1 + 2 b^2) is 0.9
+    found = strict.candidates(PLAIN, [CURVED], iteration=9, last=0)
+    assert not any(transform.bends for transform in found)
+
+
+def test_from_bent_coordinates_those_without_bends_stay_a_candidate():
+    bent = bent_by(CURVED)
+    straight = in_coordinates(CURVED, PLAIN, bent)
+    found = Whitened(width=0.25).candidates(bent, [straight], iteration=12, last=9)
+    assert not any(transform.bends for transform in found)  # what is straight is left alone
+    draws = CURVED.sample(50_000, np.random.default_rng(5))
+    whitened = [transform for transform in found if transform.whitening is not None]
+    assert [transform.number for transform in whitened] == [13]
+    u = whitened[0].to_working(PLAIN.to_user(draws))
+    np.testing.assert_allclose(np.cov(u.T), 0.0625 * np.eye(2), atol=0.003)
+    assert Whitened(every=3).candidates(bent, [straight], iteration=11, last=9) == []
+
+
+def test_from_bent_coordinates_others_are_bent_where_the_posterior_is_curved_there():
+    bent, other = bent_by(CURVED), along_a_parabola(-1.5)
+    there = in_coordinates(other, PLAIN, bent)
+    found = Whitened(width=0.25).candidates(bent, [there], iteration=12, last=9)
+    (again,) = [transform for transform in found if transform.bends]
+    u = again.to_working(PLAIN.to_user(other.sample(50_000, np.random.default_rng(6))))
+    assert np.abs(unit_third_moments(u)).max() < 0.15
+    np.testing.assert_allclose(np.cov(u.T), 0.0625 * np.eye(2), atol=0.006)
+    # In the place of the bends so far: the chain does not become longer with each.
+    assert len(again.bends) <= 2
+
+
+def test_a_mixture_carried_into_bent_coordinates_keeps_its_centres():
+    bent = bent_by(CURVED)
+    mixture = GaussianMixture(
+        [0.5, 0.3, 0.2], [[0.0, -0.1], [0.3, 0.05], [-0.2, 0.0]], [0.01, 0.02, 0.03], [1.0, 0.5]
+    )
+    carried = carry_over(mixture, PLAIN, bent)
+    np.testing.assert_allclose(bent.to_user(carried.means), PLAIN.to_user(mixture.means))
+    np.testing.assert_array_equal(carried.weights, mixture.weights)
+    np.testing.assert_array_equal(carried.scales, mixture.scales)
+    # On average the components are as wide as their draws are there.
+    generator, variances = np.random.default_rng(7), np.zeros(2)
+    for k in range(3):
+        spread = mixture.scales[k] * mixture.lengths * generator.normal(size=(20_000, 2))
+        u = bent.from_standardised(mixture.means[k] + spread)
+        variances += mixture.weights[k] * u.var(axis=0) / mixture.scales[k] ** 2
+    np.testing.assert_allclose(carried.lengths**2, variances, rtol=0.05)
+    back = carry_over(carried, bent, PLAIN)
+    np.testing.assert_allclose(back.means, mixture.means, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", ["into", "out of", "between"])
+def test_mixtures_and_moments_in_coordinates_with_other_bends(way):
+    """The divergence is that of a fit by 30 components: 0.001 to 0.002."""
+    bent, other = bent_by(CURVED), bent_by(along_a_parabola(-1.0), iteration=12)
+    old, new, mixture = {
+        "into": (PLAIN, bent, CURVED),
+        "out of": (bent, PLAIN, NORMAL),
+        "between": (bent, other, NORMAL),
+    }[way]
+    draws = mixture.sample(100_000, np.random.default_rng(8))
+    moved = new.to_working(old.to_user(draws))
+    mean, covariance = moments_in(mixture, old, new)
+    sds = moved.std(axis=0)
+    assert np.all(np.abs(mean - moved.mean(axis=0)) < 0.02 * sds)
+    np.testing.assert_allclose(covariance / np.outer(sds, sds), np.corrcoef(moved.T), atol=0.03)
+    found = in_coordinates(mixture, old, new)
+    assert np.all(np.abs(found.mean - moved.mean(axis=0)) < 0.02 * sds)
+    np.testing.assert_allclose(
+        found.covariance / np.outer(sds, sds), np.corrcoef(moved.T), atol=0.03
+    )
+    exact = mixture.log_density(draws) - old.log_jacobian(draws) + new.log_jacobian(moved)
+    assert np.mean(exact - found.log_density(moved)) < 0.005
+
+
+def test_in_its_own_coordinates_a_mixture_stays_as_it_is():
+    bent = bent_by(CURVED)
+    same = in_coordinates(NORMAL, bent, bent)
+    np.testing.assert_array_equal(same.means, NORMAL.means)
+    np.testing.assert_allclose(same.covariances, NORMAL.covariances)
+    mean, covariance = moments_in(NORMAL, bent, bent)
+    np.testing.assert_array_equal(mean, NORMAL.mean)
+    np.testing.assert_array_equal(covariance, NORMAL.covariance)
+
+
+def test_bends_are_charged_for_by_schwarz():
+    bent = bent_by(CURVED)
+    assert Whitened().charge(PLAIN, 50) == 0.0
+    # In the plane a direction, and how strongly.
+    assert Whitened().charge(bent, 50) == pytest.approx(len(bent.bends) * np.log(50.0))
+    assert Unwhitened().charge(bent, 50) == 0.0

@@ -284,6 +284,27 @@ def test_the_gain_must_be_worth_it():
     assert strict.in_best_coordinates(before, current, candidates, entries) is current
 
 
+@dataclass(frozen=True)
+class Dear(Whitened):
+    """Coordinates that were fitted have a price."""
+
+    price: float = 1e6
+
+    def charge(self, transform, n_points):
+        assert n_points == 25
+        return 0.0 if transform.whitening is None else self.price
+
+
+def test_what_was_fitted_is_charged_for():
+    entries, before = correlated(), state(mixture=DIAGONAL)
+    for price, kept in ((1e6, False), (0.0, True)):
+        subject = algorithm(variational=QUICK, coordinates=Dear(price=price))
+        current = trained_solution(subject, before, entries, DIAGONAL)
+        candidates = subject.other_coordinates(before, current.mixture, entries)
+        best = subject.in_best_coordinates(before, current, candidates, entries)
+        assert (best is not current) == kept
+
+
 def test_of_several_coordinates_the_best_are_kept():
     subject, entries, before = algorithm(variational=QUICK), correlated(), state(mixture=DIAGONAL)
     current = trained_solution(subject, before, entries, DIAGONAL)
@@ -313,7 +334,8 @@ def test_an_iteration_trains_fits_and_judges():
     subject = algorithm(variational=QUICK)
     first = initial_state(TRANSFORM, np.empty((0, 2)))
     after, phases = iterate(subject, first, design())
-    assert phases == ["surrogate", "variational", "assessment", "assessment", "look elsewhere"]
+    assert phases[:3] == ["surrogate", "variational", "assessment"]
+    assert phases[3:] == ["coordinates", "assessment", "look elsewhere"]
     assert after.iteration == 1
     assert after.trained.trained_on == tuple(range(10))
     assert after.history[0].posterior.names == NAMES
@@ -325,6 +347,6 @@ def test_other_coordinates_are_tried_between_the_fit_and_the_judgement():
     subject = algorithm(variational=QUICK)
     before = state(mixture=DIAGONAL)
     after, phases = iterate(subject, before, correlated())
-    assert phases[2:] == ["assessment", "whitening", "assessment", "look elsewhere"]
+    assert phases[2:] == ["assessment", "coordinates", "assessment", "look elsewhere"]
     assert after.last_whitening == 3
     assert after.history[-1].whitened

@@ -20,6 +20,7 @@ from tests.vbmc.hills import (
 )
 
 from sparing.acquisition.rules import Frontier
+from sparing.problem.bending import Bend, Whitening
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.vbmc.evidence import Doubt
 from sparing.vbmc.exploration import (
@@ -298,6 +299,18 @@ def test_chosen_points_are_as_far_apart_as_can_be():
     assert [0.0, 5.0] in plain.tolist()
 
 
+SIDE = np.linspace(-1.0, 1.0, 200, endpoint=False)
+ONES = np.ones(200)
+BOUNDARY = np.vstack(  # of the square with sides of two
+    [
+        np.column_stack([SIDE, -ONES]),
+        np.column_stack([ONES, SIDE]),
+        np.column_stack([-SIDE, ONES]),
+        np.column_stack([-ONES, -SIDE]),
+    ]
+)
+
+
 def test_the_start_of_the_particles_is_a_density(monkeypatch):
     """Half box, half posterior: it integrates to one, and the particles are its draws."""
     seen = {}
@@ -309,7 +322,9 @@ def test_the_start_of_the_particles_is_a_density(monkeypatch):
     monkeypatch.setattr("sparing.vbmc.exploration.tempered_sample", noted)
     known = certain_of_home(around(HOME, 10, 11), one_hill(around(HOME, 10, 11)))
     turned = TRANSFORM.whitened(np.array([0.1, 0.0]), np.array([[2.0, 1.0], [-1.0, 3.0]]))
-    for transform in (TRANSFORM, turned):
+    nothing, rates = Whitening.nothing(2), np.array([0.0, 0.3])
+    bend = Bend(np.array([1.0, 0.0]), np.array([0.0, 0.3]), np.eye(2), rates, nothing)
+    for transform in (TRANSFORM, turned, turned.bent([bend], number=2)):
         moved = replace(known, transform=transform)
         STRATEGY.particles(moved, 1.0, np.random.default_rng(12))
         axis = np.linspace(-8.0, 8.0, 1601)
@@ -319,7 +334,8 @@ def test_the_start_of_the_particles_is_a_density(monkeypatch):
         density = np.exp(seen["log_start"](seen["start"]))
         assert np.all(density > 0.0)
         # E[1 / p] over draws of p that are in the box is its area.
-        matrix, offset = transform.standardised_map()
-        inside = np.all(np.abs(seen["start"] @ matrix.T + offset) <= 0.75, axis=1)
-        area = 1.5**2 / abs(np.linalg.det(matrix))
+        inside = np.all(np.abs(transform.to_standardised(seen["start"])) <= 0.75, axis=1)
+        corners = transform.from_standardised(0.75 * BOUNDARY)
+        (x, y), (next_x, next_y) = corners.T, np.roll(corners, -1, axis=0).T
+        area = 0.5 * abs(np.sum(x * next_y - next_x * y))  # of the polygon
         assert np.mean(inside / density) == pytest.approx(area, rel=0.1)

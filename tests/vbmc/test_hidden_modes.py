@@ -18,6 +18,7 @@ from tests.vbmc.hills import (
     two_hills,
 )
 
+from sparing.problem.bending import Bend, Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.gaussian_process import condition
@@ -29,6 +30,7 @@ from sparing.vbmc.hidden_modes import (
     LARGEST_STEP,
     Known,
     box_points,
+    box_widths,
     covariance_within_modes,
     hiding_places,
     mode_labels,
@@ -41,6 +43,11 @@ from sparing.vbmc.hidden_modes import (
 
 # ---------------------------------------------------------------------- the box
 
+RATES = np.array([0.0, 0.4])
+BEND = Bend(
+    np.array([2.0, 0.0]), np.array([0.0, 0.3]), np.eye(2), RATES, Whitening.nothing(2)
+)  # along the first coordinate: a ridge and a funnel in one
+
 
 @pytest.mark.parametrize("widening", [1.0, 1.5])
 def test_the_unit_cube_fills_the_plausible_box_in_any_coordinates(widening):
@@ -48,11 +55,25 @@ def test_the_unit_cube_fills_the_plausible_box_in_any_coordinates(widening):
     plain = ParameterTransform.from_problem(problem)
     turned = plain.whitened(np.array([0.1, 0.0]), np.array([[2.0, 1.0], [-1.0, 3.0]]))
     unit = np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.25]])
-    for transform in (plain, turned):
+    for transform in (plain, turned, turned.bent([BEND], number=2)):
         found = transform.to_user(box_points(transform, widening, unit))
         centre, half = np.array([0.0, 20.0]), 0.5 * widening * np.array([8.0, 20.0])
         expected = [centre - half, centre + half, [0.0, 20.0 - 0.5 * half[1]]]
         np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_widths_of_the_box_in_any_coordinates():
+    turned = TRANSFORM.whitened(np.array([0.1, 0.0]), np.array([[2.0, 1.0], [-1.0, 3.0]]))
+    for centre in (np.zeros(2), np.array([0.8, -0.3])):
+        np.testing.assert_allclose(box_widths(TRANSFORM, centre), 1.0)
+        np.testing.assert_allclose(box_widths(turned, centre), np.sqrt([5.0, 10.0]))
+        bent = turned.bent([BEND], number=2)
+        # dv/dw of v = exp(-r S) (w - c (r^2 - 1)) with r = t = 2 w_1, which v_1 is too.
+        t = 2.0 * centre[0]
+        slope = 2.0 * (-0.4 * centre[1] - np.exp(-0.4 * t) * 2.0 * t * 0.3)
+        steps = np.array([[1.0, 0.0], [slope, np.exp(-0.4 * t)]]) @ turned.whitening.matrix
+        expected = np.linalg.norm(steps, axis=1)
+        np.testing.assert_allclose(box_widths(bent, centre), expected, rtol=1e-3)
 
 
 # ---------------------------------------------------------------------- hiding places

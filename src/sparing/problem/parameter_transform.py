@@ -4,7 +4,8 @@
     v    unbounded: v_i = g_i(x_i), increasing                                (m, D)
     s    standardised: s = (v - (g(PLB) + g(PUB)) / 2) / (g(PUB) - g(PLB)),
          so that the plausible box is [-1/2, 1/2]^D                           (m, D)
-    u    working: u = A (s - b) after a whitening, u = s without              (m, D)
+    u    working: u = A (s - b) after a whitening, u = s without, and then
+         whatever bends make of it                                            (m, D)
 
 The maps g_i are in `coordinate_maps`. A density in working coordinates is the user's
 times |dx/du|, hence y(u) = y_user(x) + log_jacobian(u).
@@ -12,14 +13,17 @@ times |dx/du|, hence y(u) = y_user(x) + log_jacobian(u).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparing.numerics.arrays import Array
+from sparing.problem.bending import Bend, Whitening, rows_times
 from sparing.problem.coordinate_maps import (
     LARGEST,
+    LARGEST_SQUARABLE,
     BoundedMap,
     Coordinate,
     Periodic,
@@ -31,16 +35,6 @@ from sparing.problem.declared_support import DeclaredSupport
 from sparing.problem.problem import Problem
 
 __all__ = ["BoundedMap", "ParameterTransform", "Whitening"]
-
-
-@dataclass(frozen=True, eq=False)
-class Whitening:
-    """u = A (s - b), with s = A^-1 u + b."""
-
-    matrix: Array  # A (D, D)
-    inverse: Array  # A^-1 (D, D)
-    centre: Array  # b (D,)
-    log_determinant: float  # log |det A|
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +53,7 @@ class ParameterTransform:
     centre: Array  # (g(PLB) + g(PUB)) / 2  (D,)
     width: Array  # g(PUB) - g(PLB)  (D,)
     whitening: Whitening | None = None
+    bends: tuple[Bend, ...] = ()  # after the whitening, in this order
     number: int = 0
     turning: int = 0  # number of the coordinates without whitening
     declared: DeclaredSupport | None = None  # of the problem; None: it ends at its bounds only
@@ -88,8 +83,8 @@ class ParameterTransform:
 
     @property
     def is_linear(self) -> bool:
-        """Whether x is a linear function of u: no parameter has a bound."""
-        return all(isinstance(g, Unbounded) for g in self.coordinates)
+        """Whether x is a linear function of u: no parameter has a bound, and nothing is bent."""
+        return not self.bends and all(isinstance(g, Unbounded) for g in self.coordinates)
 
     def whitened(self, centre: ArrayLike, matrix: ArrayLike, number: int = 1) -> ParameterTransform:
         """The transform to u' = A (u - b): centre b (D,), matrix A (D, D), u as it is now."""
@@ -98,7 +93,7 @@ class ParameterTransform:
         D = self.dimension
         if b.shape != (D,) or A.shape != (D, D) or not np.all(np.isfinite(b + A)):
             raise ValueError(f"whitening needs a finite centre ({D},) and a matrix ({D}, {D})")
-        M, offset = self.standardised_map()
+        M, offset = self.standardised_map()  # ValueError if bent
         # A (A_0 (s - b_0) - b) = A A_0 (s - (b_0 + A_0^-1 b))
         total = A if self.whitening is None else A @ self.whitening.matrix
         sign, log_determinant = np.linalg.slogdet(total)
@@ -108,14 +103,13 @@ class ParameterTransform:
         combined = Whitening(total, inverse, offset + M @ b, float(log_determinant))
         return replace(self, whitening=combined, number=number)
 
-    @property
-    def log_determinant(self) -> float:
-        """log |du/ds|; 0 without whitening."""
-        return 0.0 if self.whitening is None else self.whitening.log_determinant
+    def bent(self, bends: Sequence[Bend], number: int = 1) -> ParameterTransform:
+        """The transform to u' = bends of u, u as it is now."""
+        return replace(self, bends=(*self.bends, *bends), number=number)
 
     def unwhitened(self) -> ParameterTransform:
         """The transform to s, the coordinates without whitening."""
-        return replace(self, whitening=None, number=self.turning)
+        return replace(self, whitening=None, bends=(), number=self.turning)
 
     @property
     def turns(self) -> Array:
@@ -136,17 +130,16 @@ class ParameterTransform:
             replace(g, turn=float(turn)) if isinstance(g, Periodic) else g
             for g, turn in zip(self.coordinates, turns, strict=True)
         )
-        return replace(self, coordinates=coordinates, whitening=None, number=number, turning=number)
+        return replace(
+            self, coordinates=coordinates, whitening=None, bends=(), number=number, turning=number
+        )
 
     def to_working(self, x: ArrayLike) -> Array:
         """Points u (m, D) of points x (m, D), finite also on the bounds.
 
         A point beyond a bound counts as on it, unless the parameter is periodic.
         """
-        s = self.standardised(x)
-        if self.whitening is None:
-            return s
-        return _rows_times(self.whitening.matrix, s - self.whitening.centre)
+        return self.from_standardised(self.standardised(x))
 
     def to_user(self, u: ArrayLike) -> Array:
         """Points x (m, D) of points u (m, D), finite and within the closed bounds."""
@@ -160,9 +153,7 @@ class ParameterTransform:
     def log_jacobian(self, u: ArrayLike) -> Array:
         """Log |det dx/du| at points u (m, D): (m,)."""
         v = self._unbounded(u)
-        total = np.full(len(v), float(np.sum(np.log(self.width))))
-        if self.whitening is not None:
-            total -= self.whitening.log_determinant
+        total = float(np.sum(np.log(self.width))) + self.standardised_log_jacobian(u)
         with np.errstate(over="ignore"):
             for i, g in enumerate(self.coordinates):
                 total += g.log_derivative(v[:, i].copy())
@@ -184,8 +175,13 @@ class ParameterTransform:
                 by_v[:, i] = np.copysign(size, given[:, i]) + g.log_derivative_slope(at)
             by_s = np.clip(by_v * self.width, -LARGEST, LARGEST)
             if self.whitening is None:
-                return by_s
-            return np.clip(_rows_times(self.whitening.inverse.T, by_s), -LARGEST, LARGEST)
+                gradient = by_s
+            else:
+                gradient = rows_times(self.whitening.inverse.T, by_s)
+            for bend, at in zip(self.bends, self._after_each_bend(u), strict=True):
+                gradient = np.clip(gradient, -LARGEST_SQUARABLE, LARGEST_SQUARABLE)
+                gradient = bend.pulled_back(at, gradient)
+            return np.clip(gradient, -LARGEST, LARGEST)
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Which points x (m, D) are finite and lie within the closed bounds: (m,).
@@ -235,11 +231,10 @@ class ParameterTransform:
     def within_reach(self, u: Array) -> Array:
         """Points u (m, D) brought near the box: a density that never falls has no mass to find."""
         lower, upper = self.reachable_box()
-        matrix, offset = self.standardised_map()
-        s = u @ matrix.T + offset
+        s = self.to_standardised(u)
         if np.all((s >= lower) & (s <= upper)):
             return u
-        return (np.clip(s, lower, upper) - offset) @ np.linalg.inv(matrix).T
+        return self.from_standardised(np.clip(s, lower, upper))
 
     def standardised(self, x: ArrayLike) -> Array:
         """Points s (m, D) of points x (m, D): s_i depends on x_i alone."""
@@ -250,8 +245,42 @@ class ParameterTransform:
         with np.errstate(over="ignore"):
             return np.clip((v - self.centre) / self.width, -LARGEST, LARGEST)
 
+    def to_standardised(self, u: ArrayLike) -> Array:
+        """Points s of points u, (m, D)."""
+        s = self._batch(u)
+        for bend in reversed(self.bends):
+            s = bend.backwards(s)
+        return s if self.whitening is None else self.whitening.backwards(s)
+
+    def from_standardised(self, s: Array) -> Array:
+        """Points u of points s, (m, D)."""
+        u = s if self.whitening is None else self.whitening.forwards(s)
+        for bend in self.bends:
+            u = bend.forwards(u)
+        return u
+
+    def standardised_log_jacobian(self, u: ArrayLike) -> Array:
+        """Log |det ds/du| at points u (m, D): (m,)."""
+        total = np.zeros(len(self._batch(u)))
+        if self.whitening is not None:
+            total -= self.whitening.log_determinant
+        for bend, at in zip(self.bends, self._after_each_bend(u), strict=True):
+            total += bend.log_jacobian(at)
+        return total
+
+    def _after_each_bend(self, u: ArrayLike) -> list[Array]:
+        """Points u (m, D) as they are after each of the bends, the first one first."""
+        after: list[Array] = []
+        point = self._batch(u)
+        for bend in reversed(self.bends):
+            after.append(point)
+            point = bend.backwards(point)
+        return after[::-1]
+
     def standardised_map(self) -> tuple[Array, Array]:
         """(M, b) of s = M u + b; M is the identity and b zero without whitening."""
+        if self.bends:
+            raise ValueError("s is not a linear function of u: the coordinates are bent")
         if self.whitening is None:
             return np.eye(self.dimension), np.zeros(self.dimension)
         return self.whitening.inverse.copy(), self.whitening.centre.copy()
@@ -264,9 +293,7 @@ class ParameterTransform:
         return self.width[:, None] * M, self.width * b + self.centre
 
     def _unbounded(self, u: ArrayLike) -> Array:
-        s = self._batch(u)
-        if self.whitening is not None:
-            s = _rows_times(self.whitening.inverse, s) + self.whitening.centre
+        s = self.to_standardised(u)
         with np.errstate(over="ignore"):
             return np.clip(s * self.width + self.centre, -LARGEST, LARGEST)
 
@@ -275,11 +302,3 @@ class ParameterTransform:
         if batch.ndim != 2 or batch.shape[1] != self.dimension:
             raise ValueError(f"expected points (m, {self.dimension}), got shape {batch.shape}")
         return batch
-
-
-def _rows_times(matrix: Array, rows: Array) -> Array:
-    """Matrix times each row. BLAS would round differently for different numbers of rows."""
-    result = np.zeros_like(rows)
-    for j in range(rows.shape[1]):
-        result += rows[:, j, None] * matrix[:, j]
-    return result

@@ -60,7 +60,7 @@ class Feature:
 
 def features(posterior: Posterior, evaluations: Sequence[Evaluation]) -> tuple[Feature, ...]:
     """What is out of the ordinary; nothing: it is one compact mode."""
-    mixture = posterior.mixture.image(*posterior.transform.standardised_map())
+    mixture = posterior.standardised
     modes = [mode for mode in separate_modes(mixture, VALLEY) if mode[0] >= SMALLEST_MODE]
     modes.sort(key=lambda mode: -mode[0])
     if not 1 <= len(modes) <= MOST_MODES:

@@ -95,11 +95,6 @@ class CollapsedPosterior:
         self._centre, self._unit = centre, unit
         self._frame = (centre, unit, lower, upper)  # what the kernels of p ask for
 
-    @property
-    def n_gradients(self) -> int:
-        """At how many points gradients count."""
-        return int(self.training.has_gradient.sum())
-
     def at(self, theta: Array) -> CollapsedValue:
         """The log posterior at theta and the mean function that goes with it."""
         return self._evaluate(theta)[0]

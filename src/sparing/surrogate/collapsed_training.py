@@ -116,11 +116,11 @@ class Collapsed:
 
         A density of gradients has units: here those of the coordinates without whitening.
         """
-        training = surrogate.training
-        posterior, _ = self._posterior(training)
+        posterior, _ = self._posterior(surrogate.training)
         thetas = surrogate.parameters[:, posterior.layout.theta]
         best = max(posterior.at(theta).value for theta in thetas)
-        return best - training.log_determinant * posterior.n_gradients
+        training = posterior.training
+        return best - float(training.log_determinants[training.has_gradient].sum())
 
     def _posterior(self, training: TrainingSet) -> tuple[CollapsedPosterior, float]:
         """log p(theta | y) of values less an offset, which is returned too."""

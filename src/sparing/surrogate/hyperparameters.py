@@ -103,8 +103,7 @@ def shifted_to_zero(
     Values may carry a large offset (a log likelihood of -1e5), in which digits would be lost.
     """
     offset = float(training.values.max())
-    values, noise_variance = training.values - offset, training.noise_variance
-    shifted = TrainingSet(training.inputs, values, noise_variance, gradients=training.gradients)
+    shifted = replace(training, values=training.values - offset)
     return offset, shifted, prior.shifted(offset)
 
 

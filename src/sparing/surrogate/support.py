@@ -167,8 +167,7 @@ def _seen(u: Array, transform: ParameterTransform, in_user_coordinates: bool) ->
     """Points (N, D) in the user's coordinates, or in standardised ones."""
     if in_user_coordinates:
         return transform.to_user(u)
-    matrix, offset = transform.standardised_map()
-    return u @ matrix.T + offset
+    return transform.to_standardised(u)
 
 
 def _units(points: Array) -> tuple[Array, Array]:

@@ -145,8 +145,8 @@ def training_set(
         noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
         if gradients is not None:
             gradients = np.vstack([gradients, np.full(u.shape, np.nan)])
-    typical, determinant = float(np.median(known)), transform.log_determinant
-    return TrainingSet(inputs, values, noise_variance, limit, typical, gradients, determinant)
+    typical, units = float(np.median(known)), -transform.standardised_log_jacobian(inputs)
+    return TrainingSet(inputs, values, noise_variance, limit, typical, gradients, units)
 
 
 # Outside the support the log density is minus infinity, which no smooth surrogate can follow. A

@@ -24,7 +24,8 @@ class TrainingSet:
     ``depth_limit``: how far below the maximum values are still what was measured; what lies deeper
     was compressed (training_data.py). ``typical_noise_variance``: that of a value yet to come.
     ``gradients``: (n, D), rows of NaN where there is none; None where there are none at all.
-    ``log_determinant``: log |du/ds| of the coordinates u, s being those without whitening.
+    ``log_determinants``: log |du/ds| at the points, (n,), s being the first coordinates: the units
+    of their gradients. Of points that join later it is not known, nor asked for.
     """
 
     inputs: Array
@@ -33,7 +34,7 @@ class TrainingSet:
     depth_limit: float = math.inf
     typical_noise_variance: float = 0.0
     gradients: Array | None = None
-    log_determinant: float = 0.0
+    log_determinants: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         given = (self.inputs, self.values, self.noise_variance)
@@ -56,6 +57,8 @@ class TrainingSet:
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "noise_variance", noise_variance)
+        if self.log_determinants.size == 0:
+            object.__setattr__(self, "log_determinants", np.zeros(n))
         if self.gradients is not None and self.gradients.shape != inputs.shape:
             raise ValueError(f"gradients must be {inputs.shape}, not {self.gradients.shape}")
 
@@ -100,6 +103,7 @@ class TrainingSet:
             values=np.append(self.values, y),
             noise_variance=np.append(self.noise_variance, noise_variance),
             gradients=gradients,
+            log_determinants=np.append(self.log_determinants, np.nan),
         )
 
     def of_points(self, points: NDArray[np.integer]) -> TrainingSet:
@@ -110,6 +114,7 @@ class TrainingSet:
             values=self.values[points],
             noise_variance=self.noise_variance[points],
             gradients=None if self.gradients is None else self.gradients[points],
+            log_determinants=self.log_determinants[points],
         )
 
     def values_alone(self) -> TrainingSet:

@@ -21,12 +21,22 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from sparing.numerics.arrays import Array
+from sparing.problem.bending import Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.normal_mixture import Mixture, NormalMixture, even_sample
+from sparing.variational.normal_mixture import (
+    Mixture,
+    NormalMixture,
+    even_sample,
+    unchanged,
+)
+from sparing.variational.straightening import best_bend, straightened
 
-N_TURNED, N_EM_STEPS = 2**12, 5  # draws by which a mixture goes to coordinates with other seams
+# Draws by which a mixture goes to coordinates with other seams or bends, and components then.
+N_CARRIED, N_EM_STEPS, N_FITTED = 2**13, 5, 30
+N_DRAWS = 2**11  # by which bends are found
+STEP = 0.1  # sds by which slopes of bends are told
 
 
 class Shape(Protocol):
@@ -55,25 +65,70 @@ class Whitened:
     # Kept only when the surrogate's log marginal likelihood gains at least so many nats: more than
     # it scatters over hyperparameter samples.
     minimal_gain: float = 2.0
+    # Bends are tried that bring the posterior nearer to a normal one by so many nats each.
+    minimal_straightening: float = 0.1
     width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
 
     def candidates(
         self, transform: ParameterTransform, shapes: Sequence[Shape], iteration: int, last: int
     ) -> list[ParameterTransform]:
-        """Coordinates worth trying: whitened by shapes that are not round, and the first ones.
+        """Coordinates worth trying: whitened by shapes that are not round, bent, the first ones.
 
         ``last`` is the iteration in which others were tried before.
         """
         if transform.dimension == 1 or iteration - last < self.every or not shapes:
             return []
-        found = []
+        number, found = iteration + 1, []
         for shape in shapes:
-            if anisotropy(shape.covariance) >= self.condition_number:
-                matrix = whitening_matrix(shape.covariance, self.correlation_floor, self.width)
-                found.append(transform.whitened(shape.mean, matrix, iteration + 1))
+            mean, covariance = shape.mean, shape.covariance
+            is_round = anisotropy(covariance) < self.condition_number
+            if isinstance(shape, Mixture):
+                found += self.bent(transform, shape, number, is_round=is_round)
+            if transform.bends and isinstance(shape, Mixture):
+                found.append(self.unbent(transform, shape, number))
+            elif not (transform.bends or is_round):
+                matrix = whitening_matrix(covariance, self.correlation_floor, self.width)
+                found.append(transform.whitened(mean, matrix, number))
         if transform.whitening is not None:
             found.append(transform.unwhitened())
         return found
+
+    def bent(
+        self, transform: ParameterTransform, posterior: Mixture, number: int, *, is_round: bool
+    ) -> list[ParameterTransform]:
+        """Coordinates in which the posterior is nearly normal; none where it is nearly so now."""
+        draws = even_sample(posterior, N_DRAWS)
+        draws = draws[posterior.contains(draws)]
+        if transform.bends and is_round:
+            unit = Whitening.of_points(draws, 1.0).forwards(draws)
+            if best_bend(unit, self.width, self.minimal_straightening) is None:
+                return []
+        s = transform.to_standardised(draws)
+        first = Whitening.of_points(s, self.width)
+        unit = first.forwards(s) / self.width
+        bends = straightened(unit, self.width, self.minimal_straightening)
+        if not bends:
+            return []
+        whitened = transform.unwhitened().whitened(first.centre, first.matrix, number)
+        return [whitened.bent(bends, number)]
+
+    def unbent(
+        self, transform: ParameterTransform, posterior: Mixture, number: int
+    ) -> ParameterTransform:
+        """Whitened coordinates without bends."""
+        first = transform.unwhitened()
+        mean, covariance = moments_in(posterior, transform, first)
+        matrix = whitening_matrix(covariance, self.correlation_floor, self.width)
+        return first.whitened(mean, matrix, number)
+
+    def charge(self, transform: ParameterTransform, n_points: int) -> float:
+        """Nats by which coordinates must be better for what was fitted: 1/2 log n for each number.
+
+        That is Schwarz's criterion. A bend of points that lie on no ridge gains some nats by
+        chance; one of those that do gains more with each of them.
+        """
+        n_parameters = sum(bend.n_parameters for bend in transform.bends)
+        return 0.5 * n_parameters * math.log(n_points)
 
 
 @dataclass(frozen=True)
@@ -81,6 +136,10 @@ class Unwhitened:
     """The coordinates stay as they are (the paper)."""
 
     minimal_gain: ClassVar[float] = math.inf
+
+    def charge(self, transform: ParameterTransform, n_points: int) -> float:
+        """Nothing."""
+        return 0.0
 
     def candidates(
         self, transform: ParameterTransform, shapes: Sequence[Shape], iteration: int, last: int
@@ -114,11 +173,33 @@ def carry_over(
     """The mixture in new coordinates; of the components' covariances only the diagonal is kept."""
     if old.turning != new.turning:
         return _turned(mixture, old, new)
+    if not is_linear_change(old, new):
+        return _unbent(mixture, old, new)
     linear, offset = change_of_coordinates(old, new)
     lengths = np.sqrt(np.sum((linear * mixture.lengths) ** 2, axis=1))
     return GaussianMixture(
         mixture.weights, mixture.means @ linear.T + offset, mixture.scales, lengths
     )
+
+
+def _unbent(
+    mixture: GaussianMixture, old: ParameterTransform, new: ParameterTransform
+) -> GaussianMixture:
+    """The mixture in coordinates with other bends.
+
+    Each component keeps its centre; the common lengths are those of the components there, to first
+    order, on average.
+    """
+
+    def mapped(u: Array) -> Array:
+        return new.from_standardised(old.to_standardised(u))
+
+    K, D = mixture.means.shape
+    steps = STEP * mixture.scales[:, None, None] * np.diag(mixture.lengths)  # (K, D, D)
+    ends = [mapped((mixture.means[:, None] + sign * steps).reshape(-1, D)) for sign in (1.0, -1.0)]
+    moved = (ends[0] - ends[1]).reshape(K, D, D) / (2.0 * STEP * mixture.scales[:, None, None])
+    lengths = np.sqrt(mixture.weights @ np.square(moved).sum(axis=1))
+    return GaussianMixture(mixture.weights, mapped(mixture.means), mixture.scales, lengths)
 
 
 def _turned(
@@ -143,24 +224,40 @@ def _turned(
 def in_coordinates(
     mixture: Mixture, old: ParameterTransform, new: ParameterTransform
 ) -> NormalMixture:
-    """A mixture in new coordinates: the same one, unless seams were turned; then fitted to it."""
-    if old.turning == new.turning:
+    """A mixture in new coordinates: the same one, unless seams or bends differ; then fitted."""
+    if old.number == new.number:
+        return unchanged(mixture)
+    if is_linear_change(old, new):
         return mixture.image(*change_of_coordinates(old, new))
-    points = new.to_working(old.to_user(even_sample(mixture, N_TURNED)))
-    even = np.full(N_TURNED, 1.0 / N_TURNED)
+    points = _carried(mixture, old, new)
+    even = np.full(len(points), 1.0 / len(points))
     generator = np.random.default_rng(0)  # where the fit begins is no matter of chance
-    return fitted_mixture(points, even, mixture.n_components, N_EM_STEPS, generator)
+    n_components = max(N_FITTED, mixture.n_components)
+    return fitted_mixture(points, even, n_components, N_EM_STEPS, generator)
 
 
 def moments_in(
     mixture: Mixture, old: ParameterTransform, new: ParameterTransform
 ) -> tuple[Array, Array]:
     """Mean (D,) and covariance (D, D) of a mixture in new coordinates."""
-    if old.turning == new.turning:
+    if is_linear_change(old, new):
         linear, offset = change_of_coordinates(old, new)
         return linear @ mixture.mean + offset, linear @ mixture.covariance @ linear.T
-    turned = in_coordinates(mixture, old, new)
-    return turned.mean, turned.covariance
+    if old.number == new.number:
+        return mixture.mean, mixture.covariance
+    points = _carried(mixture, old, new)
+    return points.mean(axis=0), np.atleast_2d(np.cov(points, rowvar=False))
+
+
+def _carried(mixture: Mixture, old: ParameterTransform, new: ParameterTransform) -> Array:
+    """Even draws in new coordinates, (m, D)."""
+    draws = even_sample(mixture, N_CARRIED)
+    return new.to_working(old.to_user(draws[mixture.contains(draws)]))
+
+
+def is_linear_change(old: ParameterTransform, new: ParameterTransform) -> bool:
+    """Whether one coordinates are a linear function of the others."""
+    return old.turning == new.turning and not (old.bends or new.bends)
 
 
 def change_of_coordinates(old: ParameterTransform, new: ParameterTransform) -> tuple[Array, Array]:

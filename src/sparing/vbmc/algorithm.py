@@ -33,7 +33,7 @@ from sparing.vbmc.fitting import fit_posterior
 from sparing.vbmc.looking import looked_elsewhere
 from sparing.vbmc.seams import with_best_seams
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import Agenda, Phase, Solution, State
+from sparing.vbmc.state import Agenda, Phase, Solution, State, TrainedSurrogate
 from sparing.vbmc.training import train_surrogate
 
 # Times a phase of the work; whoever owns the clock gives one.
@@ -113,11 +113,9 @@ class Algorithm:
             solution = fit_posterior(state, trained, state.mixture, settings, streams)
         with stopwatch("assessment"):
             estimate = self.estimate(state, solution, evaluations)
-        candidates = self.other_coordinates(state, estimate.mixture, evaluations)
-        best, tried = solution, bool(candidates)
-        if tried:
-            with stopwatch("whitening"):
-                best = self.in_best_coordinates(state, solution, candidates, evaluations)
+        with stopwatch("coordinates"):
+            candidates = self.other_coordinates(state, estimate.mixture, evaluations)
+            best = self.in_best_coordinates(state, solution, candidates, evaluations)
         with stopwatch("assessment"):
             if best is not solution:
                 solution, estimate = best, self.estimate(state, best, evaluations)
@@ -127,7 +125,7 @@ class Algorithm:
                 state, solution, estimate, row, evaluations, settings, streams, awaited=awaited
             )
         return complete_iteration(
-            state, solution, row, agenda, evaluations, settings, whitening_tried=tried
+            state, solution, row, agenda, evaluations, settings, whitening_tried=bool(candidates)
         )
 
     def estimate(
@@ -159,11 +157,18 @@ class Algorithm:
         Judged by the marginal likelihood: the ELBO of a surrogate that is wrong may be anything.
         """
         settings, streams = self.settings, self.streams
-        score = settings.surrogate.score
-        best, threshold = None, score(solution.surrogate) + settings.coordinates.minimal_gain
+
+        def score(trained: TrainedSurrogate) -> float:
+            surrogate = trained.surrogate
+            charge = settings.coordinates.charge(trained.transform, surrogate.training.n_points)
+            return settings.surrogate.score(surrogate) - charge
+
+        best, threshold = None, settings.coordinates.minimal_gain
+        if candidates:
+            threshold += score(solution.trained)
         for transform in candidates:
             trained = train_surrogate(state, transform, evaluations, settings, streams)
-            if (found := score(trained.surrogate)) >= threshold:
+            if (found := score(trained)) >= threshold:
                 best, threshold = trained, found
         if best is None:
             return solution

@@ -194,11 +194,11 @@ class LookElsewhere:
         n_box = self.n_particles // 2
         box = box_points(known.transform, self.widening, generator.random((n_box, known.dimension)))
         start = np.vstack([box, posterior.sample(self.n_particles - n_box, generator)])
-        matrix, offset = known.transform.standardised_map()
-        log_uniform = np.linalg.slogdet(matrix)[1] - known.dimension * np.log(self.widening)
+        transform, log_volume = known.transform, known.dimension * np.log(self.widening)
 
         def log_start(u: Array) -> Array:
-            inside = np.all(np.abs(u @ matrix.T + offset) <= 0.5 * self.widening, axis=1)
+            inside = np.all(np.abs(transform.to_standardised(u)) <= 0.5 * self.widening, axis=1)
+            log_uniform = transform.standardised_log_jacobian(u) - log_volume
             in_box = np.where(inside, log_uniform, -np.inf)
             return np.logaddexp(in_box, posterior.log_density(u)) - np.log(2.0)
 

@@ -15,6 +15,7 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.variational.posterior import Posterior
+from sparing.variational.whitening import moments_in
 from sparing.vbmc.answer import ThoroughAnswer
 from sparing.vbmc.assessment import track_record
 from sparing.vbmc.evidence import Evidence
@@ -89,11 +90,9 @@ def thorough_answer(
 
 def _spread_over_the_box(posterior: Posterior) -> Array:
     """Distance of the posterior's bulk (two sds) from the box's centre, in box widths: (D,)."""
-    matrix, offset = posterior.transform.standardised_map()
-    mixture = posterior.mixture
-    centre = matrix @ mixture.mean + offset
-    sd = np.sqrt(np.diag(matrix @ mixture.covariance @ matrix.T))
-    return np.abs(centre) + 2.0 * sd
+    transform = posterior.transform
+    mean, covariance = moments_in(posterior.mixture, transform, transform.unwhitened())
+    return np.abs(mean) + 2.0 * np.sqrt(np.diag(covariance))
 
 
 def warnings_for_the_user(

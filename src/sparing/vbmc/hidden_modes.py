@@ -39,6 +39,7 @@ DEEP_VALLEY = 3.0
 N_ON_LINE = 7  # points at which a valley is looked for
 # Steps of at most one region on the way uphill, the largest region in widths of the plausible box.
 N_STEPS, LARGEST_REGION = 40, 0.15
+BOX_STEP = 1e-3  # of the box, by which its width is told in other coordinates
 DEEPEST_HILL = 25.0  # nats times D: deeper points are at the foot of nothing that is near
 UNEXPLAINED = 15.0  # nats above the posterior's tail: a value that belongs to something else
 ONE_HILL = 3.0  # widths: points as near as this are taken to be on the same hill
@@ -84,8 +85,15 @@ class Known:
 
 def box_points(transform: ParameterTransform, widening: float, unit: Array) -> Array:
     """Points of the unit cube (m, D) in the plausible box, widened: working coordinates, (m, D)."""
-    matrix, offset = transform.standardised_map()
-    return (widening * (unit - 0.5) - offset) @ np.linalg.inv(matrix).T
+    return transform.from_standardised(widening * (unit - 0.5))
+
+
+def box_widths(transform: ParameterTransform, centre: Array) -> Array:
+    """Widths of the plausible box in working coordinates, as they are about a point (D,): (D,)."""
+    D = transform.dimension
+    step = BOX_STEP * np.vstack([np.eye(D), -np.eye(D)])
+    ends = transform.from_standardised(transform.to_standardised(centre[None]) + step)
+    return np.linalg.norm(ends[:D] - ends[D:], axis=0) / (2.0 * BOX_STEP)
 
 
 def hiding_places(
@@ -196,8 +204,7 @@ def other_hills(
     if not len(unexplained):
         return np.empty((0, known.dimension))
     unexplained = unexplained[np.argsort(-y[unexplained])]
-    matrix, _ = known.transform.standardised_map()
-    widths = np.linalg.norm(np.linalg.inv(matrix), axis=1)  # of the box
+    widths = box_widths(known.transform, known.posterior.mean)
     region = np.minimum(known.surrogate.length_scales, LARGEST_REGION * widths)
     ends = uphill(known.surrogate, u[unexplained], region, known.contains)
     away = known.posterior.log_density(ends) < threshold

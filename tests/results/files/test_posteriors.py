@@ -5,6 +5,7 @@ import pytest
 from tests.results.files.support import assert_same
 
 import sparing
+from sparing.problem.bending import Bend, Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
@@ -144,3 +145,121 @@ def test_a_table_without_its_parts_is_refused():
             missing = {key: value for key, value in arrays.items() if key != name}
             with pytest.raises(MalformedError):
                 read(missing, 2, 2)
+
+
+# ---------------------------------------------------------------------- bends
+
+
+def any_whitening(dimension, seed):
+    """Its matrix may lie column by column."""
+    generator = np.random.default_rng(seed)
+    matrix = np.eye(dimension) + 0.3 * generator.normal(size=(dimension, dimension))
+    layout = np.asfortranarray if seed % 2 else np.ascontiguousarray
+    volume = float(np.linalg.slogdet(matrix)[1])
+    return Whitening(
+        layout(matrix), np.linalg.inv(matrix), generator.normal(size=dimension), volume
+    )
+
+
+def any_bend(dimension, seed):
+    generator = np.random.default_rng(seed)
+    direction, shift, rates = generator.normal(size=(3, dimension))
+    axes = np.linalg.qr(generator.normal(size=(dimension, dimension)))[0]
+    after = any_whitening(dimension, seed)
+    return Bend(direction.copy(), shift.copy(), np.ascontiguousarray(axes), rates.copy(), after)
+
+
+def bent(dimension, n_bends, number):
+    whitening = any_whitening(dimension, seed=number)
+    whitened = base(dimension).whitened(whitening.centre, whitening.matrix, number)
+    bends = [any_bend(dimension, seed=10 * number + i) for i in range(n_bends)]
+    return whitened.bent(bends, number)
+
+
+def written_in(transforms):
+    """As `written`, one mixture in several coordinates."""
+    dimension = transforms[0].dimension
+    names = tuple(f"x{i}" for i in range(dimension))
+    mixture = any_shape(2, dimension)
+    posteriors = [Posterior(mixture, transform, names) for transform in transforms]
+    writer = PosteriorWriter()
+    rows = writer.rows(posteriors, "history")
+    return {**rows, **writer.arrays(dimension)}, posteriors
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("counts", [(1,), (2, 1), (0, 3), (0, 1, 0, 2), (3, 0)])
+def test_bends_come_back_to_the_last_bit(counts, dimension):
+    """Without whitening, with one and no bend, and bent."""
+    transforms = [base(dimension), *(bent(dimension, n, 5 + i) for i, n in enumerate(counts))]
+    arrays, posteriors = written_in(transforms)
+    found = read(arrays, len(transforms), dimension)
+    assert_same(found, posteriors)
+    assert [len(posterior.transform.bends) for posterior in found] == [0, *counts]
+    x = np.random.default_rng(1).uniform(-1.0, 1.0, size=(5, dimension))
+    for one, other in zip(found, posteriors, strict=True):
+        np.testing.assert_array_equal(one.transform.to_working(x), other.transform.to_working(x))
+        for bend in one.transform.bends:
+            for array in (bend.direction, bend.shift, bend.axes, bend.rates):
+                assert array.base is None and array.flags.writeable
+
+
+def test_bends_without_a_whitening_come_back_too():
+    transform = base(2).bent([any_bend(2, seed=1)], number=3)
+    arrays, posteriors = written_in([transform, base(2)])
+    assert_same(read(arrays, 2, 2), posteriors)
+
+
+def test_files_without_bends_have_no_arrays_of_them():
+    arrays, _ = written_in([base(2), bent(2, 0, 5)])
+    assert not [name for name in arrays if "bend" in name]
+
+
+def test_a_table_without_its_bends_is_refused():
+    arrays, _ = written_in([base(2), bent(2, 2, 5)])
+    names = [name for name in arrays if name.startswith("bends.")]
+    assert len(names) == 9
+    for name in names:
+        with pytest.raises(MalformedError):
+            read({key: value for key, value in arrays.items() if key != name}, 2, 2)
+
+
+def with_value(array, place, value):
+    changed = array.copy()
+    changed[place] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("transforms.n_bends", lambda a: np.array([0, 1]), "shape"),
+        ("transforms.n_bends", lambda a: np.array([0, 3]), "shape"),
+        ("transforms.n_bends", lambda a: np.array([0, 2**62]), "shape"),
+        ("transforms.n_bends", lambda a: np.array([-1, 3]), "less than no bend"),
+        ("transforms.n_bends", lambda a: np.array([3, -1]), "less than no bend"),
+        ("transforms.n_bends", lambda a: np.array([2]), "shape"),
+        ("transforms.n_bends", lambda a: np.array([0, 2, 0]), "shape"),
+        ("transforms.n_bends", lambda a: np.array([0.0, 2.0]), "type"),
+        ("bends.direction", lambda a: a[:1], "shape"),
+        ("bends.direction", lambda a: with_value(a, (0, 0), np.nan), "bend is not finite"),
+        ("bends.direction", lambda a: with_value(a, (1, 1), np.inf), "bend is not finite"),
+        ("bends.shift", lambda a: with_value(a, (0, 1), np.nan), "bend is not finite"),
+        ("bends.shift", lambda a: a[:, :1], "shape"),
+        ("bends.rates", lambda a: with_value(a, (1, 0), -np.inf), "bend is not finite"),
+        ("bends.rates", lambda a: a.astype(np.float32), "type"),
+        ("bends.axes", lambda a: with_value(a, (0, 1, 1), np.nan), "bend is not finite"),
+        ("bends.axes", lambda a: a[:, 0], "shape"),
+        ("bends.matrix", lambda a: with_value(a, (0, 0, 0), np.nan), "whitening is not finite"),
+        ("bends.inverse", lambda a: with_value(a, (1, 0, 1), np.inf), "whitening is not finite"),
+        ("bends.centre", lambda a: with_value(a, (1, 0), np.nan), "whitening is not finite"),
+        ("bends.log_determinant", lambda a: with_value(a, 0, np.nan), "whitening is not finite"),
+        ("bends.log_determinant", lambda a: a[:1], "shape"),
+        ("bends.column_major", lambda a: a[:1], "shape"),
+        ("bends.column_major", lambda a: a.astype(np.int64), "type"),
+    ],
+)
+def test_what_is_no_bend_is_refused(name, change, text):
+    arrays, _ = written_in([base(2), bent(2, 2, 5)])
+    with pytest.raises(MalformedError, match=text):
+        read({**arrays, name: change(arrays[name])}, 2, 2)

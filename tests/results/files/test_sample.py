@@ -129,6 +129,31 @@ def test_version_4_has_fixed_parameters_a_declared_support_and_log_priors():
     assert (shift > 8.5 + rate).all()
 
 
+def test_version_5_has_bends():
+    result, expected = sample(5)
+    counts = [len(info.posterior.transform.bends) for info in result.history]
+    assert counts == expected["n_bends"]
+    transform = result.posterior.transform
+    assert len(transform.bends) == len(expected["bends"]) > 0
+    for bend, wanted in zip(transform.bends, expected["bends"], strict=True):
+        for name in ("direction", "shift", "axes", "rates"):
+            assert getattr(bend, name).tolist() == wanted[name]
+        for name in ("matrix", "inverse", "centre"):
+            assert getattr(bend.whitening, name).tolist() == wanted[name]
+        assert bend.whitening.log_determinant == wanted["log_determinant"]
+    # What a bend does is no array of the file: it must stay as it was.
+    u = transform.to_working(np.array(expected["points"]))
+    np.testing.assert_allclose(u, expected["working"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(transform.log_jacobian(u), expected["log_jacobian"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("version", VERSIONS[:4])
+def test_before_version_5_nothing_is_bent(version):
+    result, _ = sample(version)
+    posteriors = [*(info.posterior for info in result.history), result.posterior]
+    assert not any(posterior.transform.bends for posterior in posteriors)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_before_version_3_components_shared_their_shape(version):
     result, _ = sample(version)

@@ -5,6 +5,7 @@ to their rows; -1 where there is no support. A transform is known by its number,
 support by being the same object.
 
     M, T, E   mixtures; transforms; supports          W   transforms with a whitening
+    B         bends of all transforms together
     K_total   components of all mixtures together     D   parameters
     M_1, K_1  mixtures whose components share their shape, and those components
     K_2       components of the others
@@ -16,6 +17,9 @@ support by being the same object.
     transforms.matrix, transforms.inverse (W, D, D)
     transforms.centre (W, D)        transforms.log_determinant (W,)
     transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may round differently
+    transforms.n_bends (T,)         where there are any, and then
+    bends.direction, bends.shift, bends.rates (B, D), bends.axes (B, D, D)   of `Bend`
+    bends.matrix, ... bends.column_major    of their whitenings, as of the transforms
     transforms.turning (T,), transforms.turns (T, D)   seams of periodic parameters, where there are
     supports.n_surfaces, supports.n_bumps (E,)
     supports.FIELD                  of `Support`, one after the other; weights and factors flat
@@ -33,7 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
-from sparing.problem.parameter_transform import ParameterTransform, Whitening
+from sparing.problem.bending import Bend, Whitening
+from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.store.archive import Arrays
 from sparing.store.json_members import MalformedError, require
@@ -110,7 +115,8 @@ class PosteriorWriter:
             **_write_mixtures(self.mixtures.items, dimension),
             "transforms.whitened": np.array([w is not None for w in whitenings], dtype=np.bool_),
             "transforms.number": np.array(numbers, dtype=np.int64),
-            **_write_whitenings([w for w in whitenings if w is not None], dimension),
+            **_write_whitenings("transforms", [w for w in whitenings if w is not None], dimension),
+            **_write_bends(self.transforms.items, dimension),
             **_write_turns(self.transforms.items),
             **_write_supports(self.supports.items, dimension),
         }
@@ -249,16 +255,30 @@ def _normal_mixture(weights: Array, means: Array, factors: Array) -> NormalMixtu
     return NormalMixture(weights, means, factors)
 
 
-def _write_whitenings(whitenings: Sequence[Whitening], dimension: int) -> Arrays:
+def _write_whitenings(table: str, whitenings: Sequence[Whitening], dimension: int) -> Arrays:
     square = (-1, dimension, dimension)
     column_major = [not w.matrix.flags.c_contiguous for w in whitenings]
     log_determinants = [w.log_determinant for w in whitenings]
     return {
-        "transforms.matrix": np.reshape([w.matrix for w in whitenings], square),
-        "transforms.inverse": np.reshape([w.inverse for w in whitenings], square),
-        "transforms.centre": np.reshape([w.centre for w in whitenings], (-1, dimension)),
-        "transforms.log_determinant": np.array(log_determinants, dtype=np.float64),
-        "transforms.column_major": np.array(column_major, dtype=np.bool_),
+        f"{table}.matrix": np.reshape([w.matrix for w in whitenings], square),
+        f"{table}.inverse": np.reshape([w.inverse for w in whitenings], square),
+        f"{table}.centre": np.reshape([w.centre for w in whitenings], (-1, dimension)),
+        f"{table}.log_determinant": np.array(log_determinants, dtype=np.float64),
+        f"{table}.column_major": np.array(column_major, dtype=np.bool_),
+    }
+
+
+def _write_bends(transforms: Sequence[ParameterTransform], dimension: int) -> Arrays:
+    bends = [bend for transform in transforms for bend in transform.bends]
+    if not bends:
+        return {}
+    return {
+        "transforms.n_bends": np.array([len(item.bends) for item in transforms], dtype=np.int64),
+        "bends.direction": np.array([bend.direction for bend in bends]),
+        "bends.shift": np.array([bend.shift for bend in bends]),
+        "bends.axes": np.array([bend.axes for bend in bends]),
+        "bends.rates": np.array([bend.rates for bend in bends]),
+        **_write_whitenings("bends", [bend.whitening for bend in bends], dimension),
     }
 
 
@@ -321,31 +341,59 @@ def _read_supports(arrays: NamedArrays, dimension: int) -> list[dict[str, Any]]:
 
 
 def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[ParameterTransform]:
-    """The base itself where there is no whitening, else the base with its whitening; turned."""
-    dimension = base.dimension
+    """The base itself where there is no whitening, else with its whitening and bends; turned."""
     whitened = arrays.booleans("transforms.whitened", None)
     # The first version had no numbers: any will do that tell them apart.
     numbers = list(range(1, len(whitened) + 1))
     if "transforms.number" in arrays:
         numbers = arrays.integers("transforms.number", len(whitened))
-    n = sum(whitened)
-    matrices = arrays.floats("transforms.matrix", n, dimension, dimension)
-    inverses = arrays.floats("transforms.inverse", n, dimension, dimension)
-    centres = arrays.floats("transforms.centre", n, dimension)
-    log_determinants = arrays.floats("transforms.log_determinant", n)
-    column_major = arrays.booleans("transforms.column_major", n)
+    whitenings = iter(_read_whitenings(arrays, "transforms", sum(whitened), base.dimension))
+    bends = _read_bends(arrays, len(whitened), base.dimension)
+    return [
+        replace(
+            start, whitening=next(whitenings) if is_whitened else None, bends=own, number=number
+        )
+        if is_whitened or own
+        else start
+        for start, is_whitened, own, number in zip(
+            _turned(arrays, base, len(whitened)), whitened, bends, numbers, strict=True
+        )
+    ]
+
+
+def _read_bends(arrays: NamedArrays, n: int, dimension: int) -> list[tuple[Bend, ...]]:
+    """Those of each of n transforms."""
+    if "transforms.n_bends" not in arrays:
+        return [()] * n
+    counts = arrays.integers("transforms.n_bends", n)
+    require(all(count >= 0 for count in counts), "a transform has less than no bend")
+    total = sum(counts)
+    directions, shifts, rates = (
+        arrays.floats(f"bends.{name}", total, dimension) for name in ("direction", "shift", "rates")
+    )
+    axes = arrays.floats("bends.axes", total, dimension, dimension)
+    finite = all(np.isfinite(array).all() for array in (directions, shifts, rates, axes))
+    require(finite, "a bend is not finite")
+    whitenings = _read_whitenings(arrays, "bends", total, dimension)
+    columns = zip(directions, shifts, axes, rates, whitenings, strict=True)
+    bends = iter(
+        [Bend(e.copy(), c.copy(), a.copy(), r.copy(), after) for e, c, a, r, after in columns]
+    )
+    return [tuple(next(bends) for _ in range(count)) for count in counts]
+
+
+def _read_whitenings(arrays: NamedArrays, table: str, n: int, dimension: int) -> list[Whitening]:
+    matrices = arrays.floats(f"{table}.matrix", n, dimension, dimension)
+    inverses = arrays.floats(f"{table}.inverse", n, dimension, dimension)
+    centres = arrays.floats(f"{table}.centre", n, dimension)
+    log_determinants = arrays.floats(f"{table}.log_determinant", n)
+    column_major = arrays.booleans(f"{table}.column_major", n)
     finite = all(np.isfinite(a).all() for a in (matrices, inverses, centres, log_determinants))
     require(finite, "a whitening is not finite")
     columns = (matrices, inverses, centres, log_determinants.tolist(), column_major)
-    whitenings = (
+    return [
         Whitening(np.array(m, order="F" if by_column else "C"), inverse.copy(), centre.copy(), log)
         for m, inverse, centre, log, by_column in zip(*columns, strict=True)
-    )
-    return [
-        replace(start, whitening=next(whitenings), number=number) if is_whitened else start
-        for start, is_whitened, number in zip(
-            _turned(arrays, base, len(whitened)), whitened, numbers, strict=True
-        )
     ]
 
 
