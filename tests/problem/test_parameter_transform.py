@@ -54,7 +54,7 @@ def random_bend(dimension, seed):
     volume = float(np.linalg.slogdet(matrix)[1])
     after = Whitening(matrix, np.linalg.inv(matrix), 0.1 * generator.normal(size=dimension), volume)
     shift = 0.1 * across @ generator.normal(size=dimension)
-    return Bend(2.0 * e, shift, axes, rates, after)
+    return Bend(2.0 * e, shift, axes, rates, 5.0, after)
 
 
 def make_bent(*kinds, bounded_map=BoundedMap.PROBIT, seed=0):

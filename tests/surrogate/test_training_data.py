@@ -267,7 +267,7 @@ def numerical_units(transform, points):
 def test_every_point_has_units_of_its_own_where_coordinates_are_bent():
     whitened = PLANE.whitened(np.array([0.1, 0.0]), np.array([[2.0, 0.5], [0.0, 1.0]]))
     nothing, rates = Whitening.nothing(2), np.array([0.0, 0.7])
-    bend = Bend(np.array([4.0, 0.0]), np.array([0.0, 0.2]), np.eye(2), rates, nothing)
+    bend = Bend(np.array([4.0, 0.0]), np.array([0.0, 0.2]), np.eye(2), rates, 5.0, nothing)
     for transform in (PLANE, whitened, whitened.bent([bend], number=2)):
         for entries in (normal_at(NEAR), log_of([-1.0, -2.0, -3.0])):
             training = training_set(entries, transform, MeasuredValues())

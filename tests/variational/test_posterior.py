@@ -202,7 +202,7 @@ def bent(dimension: int, kind: str, *, bounded: bool) -> Posterior:
     shift = 1.2 * np.eye(dimension)[1] if kind == "ridge" else np.zeros(dimension)
     rates = 0.5 * (1.0 - along) if kind == "funnel" else np.zeros(dimension)
     nothing = Whitening.nothing(dimension)
-    bend = Bend(along / width, width * shift, np.eye(dimension), rates, nothing)
+    bend = Bend(along / width, width * shift, np.eye(dimension), rates, 5.0, nothing)
     mixing = np.eye(dimension) + 0.2 * np.random.default_rng(1).normal(size=(dimension, dimension))
     transform = ParameterTransform.from_problem(problem)
     transform = transform.whitened(np.full(dimension, 0.05), mixing).bent([bend], number=2)

@@ -11,6 +11,8 @@ from scipy import stats
 
 from sparing.problem.bending import Bend, Whitening, reach_of
 from sparing.variational.straightening import (
+    FUNNEL_REACH,
+    RIDGE_REACH,
     best_bend,
     funnel_gain,
     funnel_guess,
@@ -93,7 +95,7 @@ def test_gradients_by_the_direction(e):
 @pytest.mark.parametrize("e", DIRECTIONS[:2])
 def test_the_gain_of_a_ridge_is_what_regression_explains(e):
     """-1/2 log det of the covariance of the residuals, and e stays as it is."""
-    r, _ = reach_of(DRAWS @ e)
+    r, _ = reach_of(DRAWS @ e, RIDGE_REACH)
     parabola = np.column_stack([r * r, DRAWS @ e, np.ones(len(r))])
     basis = np.linalg.svd(np.eye(4) - np.outer(e, e))[0][:, :3]
     residuals = []
@@ -111,9 +113,9 @@ def test_the_gain_of_a_funnel_is_that_of_its_bend():
     x[:, 0] = (generator.chisquare(1.0, size=2**11) - 1.0) / np.sqrt(2.0)
     x[:, 1:] *= np.exp(0.3 * x[:, :1])
     z, e = unit(x), np.array([0.96, 0.0, 0.28])
-    assert abs(reach_of(z @ e)[0].mean()) > 0.003
+    assert abs(reach_of(z @ e, FUNNEL_REACH)[0].mean()) > 0.003
     rates, axes = np.linalg.eigh(funnel_scales(z, e))
-    bend = Bend(e / WIDTH, np.zeros(3), axes, rates, Whitening.nothing(3))
+    bend = Bend(e / WIDTH, np.zeros(3), axes, rates, FUNNEL_REACH, Whitening.nothing(3))
     assert abs(rates.sum()) > 0.1
     assert funnel_gain(z, e) == pytest.approx(gains([bend], z)[0][0], rel=1e-9)
 

@@ -323,7 +323,7 @@ def test_the_start_of_the_particles_is_a_density(monkeypatch):
     known = certain_of_home(around(HOME, 10, 11), one_hill(around(HOME, 10, 11)))
     turned = TRANSFORM.whitened(np.array([0.1, 0.0]), np.array([[2.0, 1.0], [-1.0, 3.0]]))
     nothing, rates = Whitening.nothing(2), np.array([0.0, 0.3])
-    bend = Bend(np.array([1.0, 0.0]), np.array([0.0, 0.3]), np.eye(2), rates, nothing)
+    bend = Bend(np.array([1.0, 0.0]), np.array([0.0, 0.3]), np.eye(2), rates, 5.0, nothing)
     for transform in (TRANSFORM, turned, turned.bent([bend], number=2)):
         moved = replace(known, transform=transform)
         STRATEGY.particles(moved, 1.0, np.random.default_rng(12))

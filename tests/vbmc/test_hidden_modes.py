@@ -45,7 +45,7 @@ from sparing.vbmc.hidden_modes import (
 
 RATES = np.array([0.0, 0.4])
 BEND = Bend(
-    np.array([2.0, 0.0]), np.array([0.0, 0.3]), np.eye(2), RATES, Whitening.nothing(2)
+    np.array([2.0, 0.0]), np.array([0.0, 0.3]), np.eye(2), RATES, 50.0, Whitening.nothing(2)
 )  # along the first coordinate: a ridge and a funnel in one
 
 

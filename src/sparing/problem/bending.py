@@ -5,7 +5,7 @@ distribution in the straight coordinates is a banana, a crescent or a funnel in 
 
     w    point before the bend                                                (m, D)
     t    w . e, with e the bent direction in units of one sd                  (m,)
-    r    r(t) = t / (1 + (t / 5)^8)^(1/8): t where a posterior is, bounded elsewhere
+    r    r(t) = t / (1 + (t / R)^4)^(1/4): t where a posterior is, R far away
     v    straight: v = exp(-r S) (w - c (r^2 - 1)), with S symmetric, S e = 0 and c . e = 0
     u    u = A (v - b), a whitening after it                                  (m, D)
 
@@ -20,10 +20,7 @@ import numpy as np
 
 from sparing.numerics.arrays import Array
 
-# Sds at which r turns away from t, and how sharply: beyond what draws tell of, and before an
-# exponential leads to where nobody wants an evaluation (with 8 sds and a power of 4 every other
-# run on a hierarchical model had one at hundreds of widths of the box).
-REACH, SHARPNESS = 5.0, 8
+SHARPNESS = 4  # how sharply r turns away from t: surrogates have to follow it
 FURTHEST = 1e30  # the power of more is no number
 SMALLEST_RATIO = 1e-12  # of variances
 
@@ -68,6 +65,7 @@ class Bend:
     shift: Array  # c (D,)
     axes: Array  # eigenvectors of S, columns, (D, D)
     rates: Array  # its eigenvalues, (D,)
+    reach: float  # R
     whitening: Whitening  # A, b
 
     def forwards(self, w: Array) -> Array:
@@ -110,7 +108,7 @@ class Bend:
 
     def _along(self, points: Array) -> tuple[Array, Array]:
         """R and dr/dt, (m,) each."""
-        return reach_of((points * self.direction).sum(axis=1))
+        return reach_of((points * self.direction).sum(axis=1), self.reach)
 
     def _scaled(self, rows: Array, r: Array) -> Array:
         """exp(r S) times each row."""
@@ -121,12 +119,11 @@ class Bend:
         )
 
 
-def reach_of(t: Array) -> tuple[Array, Array]:
+def reach_of(t: Array, reach: float) -> tuple[Array, Array]:
     """R of t, and dr/dt, (m,) each."""
-    with np.errstate(over="ignore"):
-        near = np.clip(t, -FURTHEST, FURTHEST)
-        growth = 1.0 + (near / REACH) ** SHARPNESS
-        return near * growth ** (-1.0 / SHARPNESS), growth ** (-1.0 - 1.0 / SHARPNESS)
+    near = np.clip(t, -FURTHEST, FURTHEST)
+    growth = 1.0 + (near / reach) ** SHARPNESS
+    return near * growth ** (-1.0 / SHARPNESS), growth ** (-1.0 - 1.0 / SHARPNESS)
 
 
 def rows_times(matrix: Array, rows: Array) -> Array:

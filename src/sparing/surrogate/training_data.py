@@ -129,9 +129,9 @@ def training_set(
         deep = measured < np.max(measured) - limit
         parabola = parabola_of(inputs, measured, gradients)
         gradients[deep] = np.nan  # of what was measured there, not of what is trained on
-        if parabola is not None:
+        if parabola is not None and not transform.bends:
             # Compressed values are no parabola's; where one explains what was measured they would
-            # only bend the surrogate.
+            # only bend the surrogate. Bent coordinates have edges that they guard.
             kept = ~deep | (parabola.values(inputs) > np.max(measured) - limit)
             parts = (inputs, values, noise_variance, gradients)
             inputs, values, noise_variance, gradients = (part[kept] for part in parts)

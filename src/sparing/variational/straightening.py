@@ -30,6 +30,9 @@ SMALLEST_SHARE = 0.05
 # Draws longer than sqrt(D), as normal ones are, by more than this are drawn in before third moments
 # are taken: few far ones would decide alone.
 FURTHER = 1.65
+# Sds at which parabolas and exponentials level off: beyond what draws tell of, and before an
+# exponential leads to where nobody wants an evaluation.
+RIDGE_REACH, FUNNEL_REACH = 10.0, 5.0
 N_STARTS = 3  # directions from which the best one is sought
 MOST_STEPS = 20  # of a search
 # Of the minimal gain: less to lowest order, and nothing is sought. Normal draws have 0.2 of the
@@ -73,7 +76,7 @@ def best_bend(z: Array, width: float, minimal_gain: float) -> tuple[Bend, float]
     guesses = ridge_guess(third, ridges[0])[0], funnel_guess(third, funnels[0])[0]
     if max(guesses) < WORTH_A_LOOK * minimal_gain:
         return None
-    shift, rates, axes = np.zeros(D), np.zeros(D), np.eye(D)
+    shift, rates, axes, reach = np.zeros(D), np.zeros(D), np.eye(D), RIDGE_REACH
     e, gain = ridge_direction(z, [*starts, *ridges])
     few = z[:: max(1, len(z) // N_FEW_DRAWS)]
     direction, promise = funnel_start(few, [*starts, *funnels])
@@ -83,11 +86,11 @@ def best_bend(z: Array, width: float, minimal_gain: float) -> tuple[Bend, float]
     if max(gain, promise) < minimal_gain:
         return None
     if promise > gain:
-        e, gain = direction, promise
+        e, gain, reach = direction, promise, FUNNEL_REACH
         rates, axes = np.linalg.eigh(funnel_scales(z, e))
     else:
         shift = ridge_shift(z, e)
-    plain = Bend(e / width, width * shift, axes, rates, Whitening.nothing(D))
+    plain = Bend(e / width, width * shift, axes, rates, reach, Whitening.nothing(D))
     return plain.whitened(width * z, width), gain
 
 
@@ -115,7 +118,7 @@ def ridge_guess(third: Array, e: Array) -> tuple[float, Array]:
 def ridge_gain(z: Array, e: Array) -> tuple[float, Array]:
     """-1/2 log(1 - share of the variance that r^2 explains beyond t), and its gradient."""
     N = len(z)
-    r, slope = reach_of(z @ e)
+    r, slope = reach_of(z @ e, RIDGE_REACH)
     rise = 2.0 * r * slope
     parabola = r * r - np.mean(r * r)
     common = parabola @ z / N
@@ -133,7 +136,7 @@ def ridge_gain(z: Array, e: Array) -> tuple[float, Array]:
 
 def ridge_shift(z: Array, e: Array) -> Array:
     """c, (D,): the regression of the others on r^2, given t."""
-    r = reach_of(z @ e)[0]
+    r = reach_of(z @ e, RIDGE_REACH)[0]
     parabola = r * r - np.mean(r * r)
     common = parabola @ z / len(z)
     along = float(common @ e)
@@ -152,7 +155,7 @@ def funnel_guess(third: Array, e: Array) -> tuple[float, Array]:
 def funnel_gain(z: Array, e: Array) -> float:
     """What scales that are exponentials of r explain."""
     scales = funnel_scales(z, e)
-    r = reach_of(z @ e)[0]
+    r = reach_of(z @ e, FUNNEL_REACH)[0]
     determinant = np.linalg.slogdet(np.cov(_scaled(scales, -r, z), rowvar=False))[1]
     return -0.5 * float(determinant) - float(np.trace(scales) * r.mean())
 
@@ -164,7 +167,7 @@ def funnel_scales(z: Array, e: Array) -> Array:
     decide alone while it is not straight yet.
     """
     D = z.shape[1]
-    r = reach_of(z @ e)[0]
+    r = reach_of(z @ e, FUNNEL_REACH)[0]
     scales = np.zeros((D, D))
     for _ in range(N_SCALINGS):
         scaled = _across(_scaled(scales, -r, z), e)

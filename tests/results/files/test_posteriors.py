@@ -166,7 +166,9 @@ def any_bend(dimension, seed):
     direction, shift, rates = generator.normal(size=(3, dimension))
     axes = np.linalg.qr(generator.normal(size=(dimension, dimension)))[0]
     after = any_whitening(dimension, seed)
-    return Bend(direction.copy(), shift.copy(), np.ascontiguousarray(axes), rates.copy(), after)
+    return Bend(
+        direction.copy(), shift.copy(), np.ascontiguousarray(axes), rates.copy(), 7.0, after
+    )
 
 
 def bent(dimension, n_bends, number):
@@ -218,7 +220,7 @@ def test_files_without_bends_have_no_arrays_of_them():
 def test_a_table_without_its_bends_is_refused():
     arrays, _ = written_in([base(2), bent(2, 2, 5)])
     names = [name for name in arrays if name.startswith("bends.")]
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         with pytest.raises(MalformedError):
             read({key: value for key, value in arrays.items() if key != name}, 2, 2)
@@ -237,6 +239,8 @@ def with_value(array, place, value):
         ("transforms.n_bends", lambda a: np.array([0, 3]), "shape"),
         ("transforms.n_bends", lambda a: np.array([0, 2**62]), "shape"),
         ("transforms.n_bends", lambda a: np.array([-1, 3]), "less than no bend"),
+        ("bends.reach", lambda a: with_value(a, 0, 0.0), "a bend is not finite"),
+        ("bends.reach", lambda a: with_value(a, 1, np.nan), "a bend is not finite"),
         ("transforms.n_bends", lambda a: np.array([3, -1]), "less than no bend"),
         ("transforms.n_bends", lambda a: np.array([2]), "shape"),
         ("transforms.n_bends", lambda a: np.array([0, 2, 0]), "shape"),

@@ -141,6 +141,7 @@ def test_version_5_has_bends():
         for name in ("matrix", "inverse", "centre"):
             assert getattr(bend.whitening, name).tolist() == wanted[name]
         assert bend.whitening.log_determinant == wanted["log_determinant"]
+        assert bend.reach == wanted["reach"]
     # What a bend does is no array of the file: it must stay as it was.
     u = transform.to_working(np.array(expected["points"]))
     np.testing.assert_allclose(u, expected["working"], rtol=1e-9, atol=1e-12)

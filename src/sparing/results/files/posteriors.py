@@ -18,7 +18,7 @@ support by being the same object.
     transforms.centre (W, D)        transforms.log_determinant (W,)
     transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may round differently
     transforms.n_bends (T,)         where there are any, and then
-    bends.direction, bends.shift, bends.rates (B, D), bends.axes (B, D, D)   of `Bend`
+    bends.direction, bends.shift, bends.rates (B, D), bends.axes (B, D, D), bends.reach (B,)
     bends.matrix, ... bends.column_major    of their whitenings, as of the transforms
     transforms.turning (T,), transforms.turns (T, D)   seams of periodic parameters, where there are
     supports.n_surfaces, supports.n_bumps (E,)
@@ -278,6 +278,7 @@ def _write_bends(transforms: Sequence[ParameterTransform], dimension: int) -> Ar
         "bends.shift": np.array([bend.shift for bend in bends]),
         "bends.axes": np.array([bend.axes for bend in bends]),
         "bends.rates": np.array([bend.rates for bend in bends]),
+        "bends.reach": np.array([bend.reach for bend in bends]),
         **_write_whitenings("bends", [bend.whitening for bend in bends], dimension),
     }
 
@@ -372,12 +373,14 @@ def _read_bends(arrays: NamedArrays, n: int, dimension: int) -> list[tuple[Bend,
         arrays.floats(f"bends.{name}", total, dimension) for name in ("direction", "shift", "rates")
     )
     axes = arrays.floats("bends.axes", total, dimension, dimension)
-    finite = all(np.isfinite(array).all() for array in (directions, shifts, rates, axes))
-    require(finite, "a bend is not finite")
+    reaches = arrays.floats("bends.reach", total)
+    finite = all(np.isfinite(array).all() for array in (directions, shifts, rates, axes, reaches))
+    require(finite and bool(np.all(reaches > 0.0)), "a bend is not finite")
     whitenings = _read_whitenings(arrays, "bends", total, dimension)
-    columns = zip(directions, shifts, axes, rates, whitenings, strict=True)
+    columns = zip(directions, shifts, axes, rates, reaches.tolist(), whitenings, strict=True)
     bends = iter(
-        [Bend(e.copy(), c.copy(), a.copy(), r.copy(), after) for e, c, a, r, after in columns]
+        Bend(e.copy(), c.copy(), a.copy(), r.copy(), reach, after)
+        for e, c, a, r, reach, after in columns
     )
     return [tuple(next(bends) for _ in range(count)) for count in counts]
 
