@@ -8,16 +8,13 @@ from sparing.problem.problem import Problem
 from sparing.surrogate.parabola import Parabola
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
-from sparing.variational.whitening import (
-    Unwhitened,
-    Whitened,
-    anisotropy,
+from sparing.variational.other_coordinates import (
     carry_over,
     change_of_coordinates,
     in_coordinates,
     moments_in,
-    whitening_matrix,
 )
+from sparing.variational.whitening import Unwhitened, Whitened, anisotropy, whitening_matrix
 
 
 def random_covariance(dimension: int, seed: int) -> np.ndarray:

@@ -29,8 +29,8 @@ from sparing.acquisition.rules import PosteriorDraw, ProspectiveSampling, Varian
 from sparing.problem.evaluations import Status
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.normal_mixture import unchanged
+from sparing.variational.other_coordinates import carry_over
 from sparing.variational.posterior import Posterior
-from sparing.variational.whitening import carry_over
 from sparing.vbmc.assessment import (
     complete_iteration,
     estimated,

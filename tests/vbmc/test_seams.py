@@ -8,7 +8,7 @@ from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
-from sparing.variational.whitening import carry_over, in_coordinates, moments_in
+from sparing.variational.other_coordinates import carry_over, in_coordinates, moments_in
 from sparing.vbmc.seams import best_seam, best_turns, tempered_weights, with_best_seams
 from sparing.vbmc.state import initial_state
 

@@ -20,7 +20,7 @@ from sparing.problem.parameter_transform import ParameterTransform
 from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture, even_sample
-from sparing.variational.whitening import in_coordinates
+from sparing.variational.other_coordinates import in_coordinates
 
 # Moments in the user's coordinates have no closed form once a parameter is bounded: quasi-Monte
 # Carlo with this many points, the same ones always, so that they are properties of the posterior.

@@ -21,7 +21,8 @@ from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.training_data import known_parabola
 from sparing.variational.cut_mixture import cut
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
-from sparing.variational.whitening import Shape, carry_over
+from sparing.variational.other_coordinates import carry_over
+from sparing.variational.whitening import Shape
 from sparing.vbmc.assessment import (
     Estimate,
     complete_iteration,

@@ -26,8 +26,8 @@ from sparing.variational.cut_mixture import CutMixture, narrowed
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.elbo import Elbo, sampled_elbo
 from sparing.variational.normal_mixture import Mixture, NormalMixture
+from sparing.variational.other_coordinates import in_coordinates, moments_in
 from sparing.variational.posterior import Posterior
-from sparing.variational.whitening import in_coordinates, moments_in
 from sparing.vbmc.evidence import Evidence
 from sparing.vbmc.exploration import RIM, TEST
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals

@@ -14,8 +14,8 @@ from sparing.numerics.arrays import Array
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.warning_text import WarningText, WarningTopic
+from sparing.variational.other_coordinates import moments_in
 from sparing.variational.posterior import Posterior
-from sparing.variational.whitening import moments_in
 from sparing.vbmc.answer import ThoroughAnswer
 from sparing.vbmc.assessment import track_record
 from sparing.vbmc.evidence import Evidence

@@ -20,7 +20,7 @@ import numpy as np
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.variational.whitening import carry_over
+from sparing.variational.other_coordinates import carry_over
 from sparing.vbmc.state import State
 
 CONCENTRATION = 4.0  # kappa: what is within half a radian is near
