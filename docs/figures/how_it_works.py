@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 WEIGHTS, MEANS, SDS = np.array([0.65, 0.35]), np.array([-0.7, 1.3]), np.array([0.6, 0.9])
 VIEW = (-4.0, 5.0)
+N_SHOWN_DRAWS = 2000
 GRID = np.linspace(*VIEW, 400)
 # Where the surrogate is shown after 3, 5 and 9 evaluations; the first ones come first.
 SHOWN_POINTS = np.array([-2.6, 0.9, 3.6, -0.9, 2.2, -1.7, -0.1, 1.6, 2.9])
@@ -71,6 +72,38 @@ def surrogate_figure() -> Figure:
         if n == SHOWN_COUNTS[0]:
             ax.set_ylabel("log joint density")
     _legend_below(figure, ax)
+    return figure
+
+
+def coordinates_figure() -> Figure:
+    """The curved posterior as the user sees it, and as the surrogate does at the end."""
+    result = demo_run()
+    transform = result.posterior.transform
+    x = np.array([entry.x for entry in result.evaluations])
+    draws = result.posterior.sample(N_SHOWN_DRAWS, seed=SEED)
+    figure = new_figure(WIDTH, 3.2)
+    left, right = figure.subplots(1, 2)
+    seen = (
+        (left, draws, x, "parameters", "a", "b"),
+        (
+            right,
+            transform.to_working(draws),
+            transform.to_working(x),
+            "working coordinates",
+            "",
+            "",
+        ),
+    )
+    for ax, cloud, points, title, first, second in seen:
+        ax.scatter(*cloud.T, color=BLUE, s=3, alpha=0.25, lw=0)
+        ax.scatter([], [], color=BLUE, s=14, label="posterior")
+        ax.scatter(*points.T, color=ORANGE, s=14, zorder=3, label="evaluations")
+        middle, spread = cloud.mean(axis=0), 4.5 * cloud.std(axis=0)
+        ax.set(xlim=(middle[0] - spread[0], middle[0] + spread[0]), xlabel=first, ylabel=second)
+        ax.set_ylim(middle[1] - spread[1], middle[1] + spread[1])
+        ax.set_title(title, fontsize=10)
+        _plain(ax)
+    _legend_below(figure, left)
     return figure
 
 
@@ -171,6 +204,7 @@ def stopping_figure() -> Figure:
 
 FIGURES = {
     "how-surrogate.svg": surrogate_figure,
+    "how-coordinates.svg": coordinates_figure,
     "how-mixture.svg": mixture_figure,
     "how-acquisition.svg": acquisition_figure,
     "how-evidence.svg": evidence_figure,
