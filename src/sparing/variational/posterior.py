@@ -243,7 +243,7 @@ class Posterior:
     def _log_marginal(self, indices: list[int], s: Array) -> Array:
         """Log density of those coordinates of s at values (m, d): (m,)."""
         if self.transform.bends:  # no closed form: fitted to draws of these alone
-            draws = self.transform.standardised(self._even_draws)[:, indices]
+            draws = self._even_standardised[:, indices]
             even = np.full(len(draws), 1.0 / len(draws))
             n_components = N_MARGINAL_COMPONENTS * len(indices)
             generator = np.random.default_rng(0)  # where the fit begins is no matter of chance
@@ -254,6 +254,10 @@ class Posterior:
         if isinstance(self.mixture, CutMixture):
             log_density += self.mixture.log_acceptance(matrix, offset, s)
         return log_density
+
+    @cached_property
+    def _even_standardised(self) -> Array:
+        return self.transform.standardised(self._even_draws)
 
     def _standardised(self, index: int, x: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """s_i, log ds_i/dx_i, and whether it is within the bounds, of one parameter: (m,) each."""
