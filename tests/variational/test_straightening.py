@@ -17,6 +17,7 @@ from sparing.variational.straightening import (
     funnel_gain,
     funnel_guess,
     funnel_scales,
+    is_scattered,
     ridge_gain,
     ridge_guess,
     straightened,
@@ -213,3 +214,22 @@ def test_bends_are_the_same_whatever_the_width():
     z = banana(3, 1.0, 2**11)
     (one,), (other,) = straightened(z, 1.0, MINIMAL_GAIN), straightened(z, 0.25, MINIMAL_GAIN)
     np.testing.assert_allclose(other.forwards(0.25 * z), 0.25 * one.forwards(z), atol=1e-9)
+
+
+def test_draws_without_scatter_are_told():
+    z = np.random.default_rng(3).normal(size=(600, 3))
+    assert is_scattered(z) and is_scattered(1e-150 * z) and is_scattered(z * [1e-9, 1.0, 1e9])
+    assert not is_scattered(z[:100])  # too few
+    assert not is_scattered(z * [1.0, 0.0, 1.0])
+    assert not is_scattered(np.column_stack([z[:, :2], z[:, 0] - 2.0 * z[:, 1]]))
+    assert not is_scattered(z * [1.0, 1.0, 1e200])
+
+
+def test_draws_over_more_digits_than_a_float_has_are_not_bent(monkeypatch):
+    def without_a_factor(z, e):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr("sparing.variational.straightening.funnel_scales", without_a_factor)
+    z = np.random.default_rng(4).normal(size=(600, 3))
+    z[:, 1:] *= np.exp(0.7 * z[:, :1])
+    assert best_bend(unit(z), WIDTH, MINIMAL_GAIN) is None

@@ -30,6 +30,9 @@ SMALLEST_SHARE = 0.05
 # Draws longer than sqrt(D), as normal ones are, by more than this are drawn in before third moments
 # are taken: few far ones would decide alone.
 FURTHER = 1.65
+# Draws for each dimension, and smallest eigenvalue of their correlations, where bends are sought.
+FEWEST_DRAWS, SMALLEST_EIGENVALUE = 50, 1e-10
+FARTHEST = 1e100  # the cube of more is no number
 # Sds at which parabolas and exponentials level off: beyond what draws tell of, and before an
 # exponential leads to where nobody wants an evaluation.
 RIDGE_REACH, FUNNEL_REACH = 10.0, 5.0
@@ -65,6 +68,24 @@ def straightened(z: Array, width: float, minimal_gain: float) -> tuple[Bend, ...
 
 def best_bend(z: Array, width: float, minimal_gain: float) -> tuple[Bend, float] | None:
     """The bend along one direction that gains most, and its gain; None where it is not enough."""
+    try:
+        return _best_bend(z, width, minimal_gain)
+    except np.linalg.LinAlgError:  # draws that are scattered over more digits than a float has
+        return None
+
+
+def is_scattered(points: Array) -> bool:
+    """Whether there are enough points (N, D), and no linear relation between their coordinates."""
+    if len(points) < FEWEST_DRAWS * points.shape[1] or not np.all(np.abs(points) < FARTHEST):
+        return False
+    sds = points.std(axis=0)
+    if not np.all(sds > 0.0):
+        return False
+    correlation = np.corrcoef(points / sds, rowvar=False)
+    return bool(np.linalg.eigvalsh(correlation)[0] > SMALLEST_EIGENVALUE)
+
+
+def _best_bend(z: Array, width: float, minimal_gain: float) -> tuple[Bend, float] | None:
     D = z.shape[1]
     longest = np.sqrt(D) + FURTHER
     near = z / np.maximum(1.0, np.linalg.norm(z, axis=1) / longest)[:, None]

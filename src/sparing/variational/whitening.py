@@ -26,7 +26,7 @@ from sparing.problem.bending import Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.variational.normal_mixture import Mixture, even_sample
 from sparing.variational.other_coordinates import moments_in
-from sparing.variational.straightening import best_bend, straightened
+from sparing.variational.straightening import best_bend, is_scattered, straightened
 
 N_DRAWS = 2**11  # by which bends are found
 
@@ -91,11 +91,13 @@ class Whitened:
         """Coordinates in which the posterior is nearly normal; none where it is nearly so now."""
         draws = even_sample(posterior, N_DRAWS)
         draws = draws[posterior.contains(draws)]
+        s = transform.to_standardised(draws)
+        if not (is_scattered(s) and is_scattered(draws)):
+            return []
         if transform.bends and is_round:
             unit = Whitening.of_points(draws, 1.0).forwards(draws)
             if best_bend(unit, self.width, self.minimal_straightening) is None:
                 return []
-        s = transform.to_standardised(draws)
         first = Whitening.of_points(s, self.width)
         unit = first.forwards(s) / self.width
         bends = straightened(unit, self.width, self.minimal_straightening)
