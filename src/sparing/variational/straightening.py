@@ -35,7 +35,7 @@ FEWEST_DRAWS, SMALLEST_EIGENVALUE = 50, 1e-10
 FARTHEST = 1e100  # the cube of more is no number
 # Sds at which parabolas and exponentials level off: beyond what draws tell of, and before an
 # exponential leads to where nobody wants an evaluation.
-RIDGE_REACH, FUNNEL_REACH = 10.0, 5.0
+RIDGE_REACH, FUNNEL_REACH = 10.0, 3.0
 N_STARTS = 3  # directions from which the best one is sought
 MOST_STEPS = 20  # of a search
 # Of the minimal gain: less to lowest order, and nothing is sought. Normal draws have 0.2 of the
