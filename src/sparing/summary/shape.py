@@ -26,6 +26,7 @@ from sparing.numerics.quasi_random import scrambled_halton
 from sparing.problem.evaluations import Evaluation, Status
 from sparing.summary.numbers import listed, rounded
 from sparing.variational.normal_mixture import NormalMixture, even_sample
+from sparing.variational.other_coordinates import in_coordinates
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.hidden_modes import separate_modes
 
@@ -60,7 +61,8 @@ class Feature:
 
 def features(posterior: Posterior, evaluations: Sequence[Evaluation]) -> tuple[Feature, ...]:
     """What is out of the ordinary; nothing: it is one compact mode."""
-    mixture = posterior.standardised
+    transform = posterior.transform
+    mixture = in_coordinates(posterior.mixture, transform, transform.unwhitened())
     modes = [mode for mode in separate_modes(mixture, VALLEY) if mode[0] >= SMALLEST_MODE]
     modes.sort(key=lambda mode: -mode[0])
     if not 1 <= len(modes) <= MOST_MODES:

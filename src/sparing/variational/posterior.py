@@ -19,8 +19,7 @@ from sparing.numerics.arrays import Array
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.expectation_maximisation import fitted_mixture
-from sparing.variational.normal_mixture import Mixture, NormalMixture, even_sample
-from sparing.variational.other_coordinates import in_coordinates
+from sparing.variational.normal_mixture import Mixture, even_sample
 
 # Moments in the user's coordinates have no closed form once a parameter is bounded: quasi-Monte
 # Carlo with this many points, the same ones always, so that they are properties of the posterior.
@@ -234,11 +233,6 @@ class Posterior:
         s = np.stack(np.meshgrid(s_i, s_j), axis=-1).reshape(-1, 2)
         log_density = self._log_marginal([i, j], s)
         return _exp(log_density.reshape(len(x_j), len(x_i)) + log_slope_i + log_slope_j[:, None])
-
-    @cached_property
-    def standardised(self) -> NormalMixture:
-        """The posterior of s, as if nothing were cut off; of bent coordinates fitted to draws."""
-        return in_coordinates(self.mixture, self.transform, self.transform.unwhitened())
 
     def _log_marginal(self, indices: list[int], s: Array) -> Array:
         """Log density of those coordinates of s at values (m, d): (m,)."""
