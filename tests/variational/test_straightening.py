@@ -157,7 +157,9 @@ def test_bananas_and_funnels_become_normal(z, divergence):
     bends = straightened(z, WIDTH, MINIMAL_GAIN)
     found, u = gains(bends, z)
     assert sum(found) == pytest.approx(divergence, rel=0.05)
-    assert np.abs(third_moments(u)).max() < 0.2  # beyond two sds a funnel levels off
+    # Exponentials level off at three sds, so that the ends of a funnel stay a little skewed.
+    is_funnel = any(bend.rates.any() for bend in bends)
+    assert np.abs(third_moments(u)).max() < (0.2 if is_funnel else 0.15)
     np.testing.assert_allclose(np.cov(u.T), np.eye(u.shape[1]), atol=1e-9)
     before, after = (
         stats.kstest((part**2).sum(axis=1), stats.chi2(u.shape[1]).cdf).statistic for part in (z, u)
@@ -177,7 +179,9 @@ def test_two_parabolas_are_straightened_one_after_the_other():
     found, u = gains(bends, z)
     assert len(bends) >= 2
     assert sum(found) == pytest.approx(np.log(1.0 + 2.0 * 1.2**2), rel=0.05)
-    assert np.abs(third_moments(u)).max() < 0.2  # beyond two sds a funnel levels off
+    # Exponentials level off at three sds, so that the ends of a funnel stay a little skewed.
+    is_funnel = any(bend.rates.any() for bend in bends)
+    assert np.abs(third_moments(u)).max() < (0.2 if is_funnel else 0.15)
 
 
 @pytest.mark.parametrize("seed", range(3))
