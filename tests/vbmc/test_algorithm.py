@@ -31,7 +31,7 @@ from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
 from sparing.variational.whitening import Unwhitened, Whitened
 from sparing.vbmc import algorithm as algorithm_module
-from sparing.vbmc.algorithm import Algorithm
+from sparing.vbmc.algorithm import Algorithm, proven_coordinates
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Phase, initial_state
 from sparing.vbmc.training import train_surrogate
@@ -238,6 +238,34 @@ def test_other_coordinates_are_tried_at_once_in_a_run_that_was_told_much():
     first = initial_state(TRANSFORM, np.empty((0, 2)))
     told = replace(first, phase=Phase.ADAPTING, history=state().history[:1])
     assert len(algorithm().other_coordinates(told, DIAGONAL, [])) == 1
+
+
+def whitened_row(iteration, sd, transform, **changes):
+    posterior = Posterior(ROUGH, transform, NAMES)
+    return row(iteration, log_evidence_sd=sd, posterior=posterior, **changes)
+
+
+def test_coordinates_that_have_served_well_are_tried_again():
+    earlier, later = (TRANSFORM.whitened(np.zeros(2), np.diag([2.0, k]), k) for k in (2, 5))
+    rows = [
+        whitened_row(1, 0.01, TRANSFORM.whitened(np.zeros(2), np.eye(2), 1), warm_up=True),
+        whitened_row(2, 0.1, earlier),
+        whitened_row(3, 0.5, later),
+    ]
+    before = state(rows, transform=later)
+    assert proven_coordinates(before) is earlier
+    assert earlier in algorithm().other_coordinates(before, DIAGONAL, [])
+    # Not where they are the present ones, or the first, which are tried anyway...
+    assert proven_coordinates(state(rows, transform=earlier)) is None
+    first = [*rows, whitened_row(4, 0.05, TRANSFORM)]
+    assert proven_coordinates(state(first, transform=later)) is None
+    # ...nor where circles have been cut open elsewhere since, nor before there are any.
+    assert proven_coordinates(state(rows, transform=replace(later, turning=-4))) is None
+    assert proven_coordinates(state(rows[:1], transform=later)) is None
+    assert proven_coordinates(state([], transform=later)) is None
+    # Nothing is tried between times.
+    recently = replace(before, last_whitening=before.iteration)
+    assert algorithm().other_coordinates(recently, DIAGONAL, []) == []
 
 
 def test_coordinates_in_which_the_surrogate_gains_are_kept():

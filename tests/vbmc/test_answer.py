@@ -6,31 +6,100 @@ import numpy as np
 import pytest
 from tests.vbmc.hills import HOME, OTHER, SD, around, learnt, over_the_box, two_hills
 from tests.vbmc.quadrature import quadrature
+from tests.vbmc.support import EXACT, LOG_EVIDENCE, NAMES, TRANSFORM, design, evaluation, row
 
+from sparing.problem.evaluations import Status
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
-from sparing.vbmc.answer import BestBound, LastFit, SmallestError, ThoroughSample
+from sparing.variational.posterior import Posterior
+from sparing.vbmc.answer import (
+    BestBound,
+    LastFit,
+    SmallestError,
+    ThoroughSample,
+    is_contradicted,
+)
 from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LookElsewhere, Trusting
 from sparing.vbmc.held_out import TrackRecord
 
 
+def history(sds=None, elbo=None, **changes):
+    """Rows with these errors, or these bounds."""
+    n = len(elbo if sds is None else sds)
+    sds, elbo = sds or [0.1] * n, elbo or [0.0] * n
+    return [
+        row(t, elbo=bound, elbo_sd=0.0, log_evidence_sd=sd, **changes)
+        for t, (bound, sd) in enumerate(zip(elbo, sds, strict=True), start=1)
+    ]
+
+
 def test_the_best_bound_among_the_last_quarter():
-    elcbo = [9.0, 1.0, 2.0, 3.0, 1.0, 2.0, 4.0, 3.0]
-    sds = list(np.linspace(1.0, 0.1, 8))
-    assert BestBound(0.25).choose(elcbo, sds) == 6
-    assert BestBound(1.0).choose(elcbo, sds) == 0
-    assert BestBound(0.25).choose([1.0], [0.1]) == 0
-    assert BestBound(0.25).choose([9.0, 1.0, 1.0, 4.0, 3.0], sds[:5]) == 3  # of five, two count
+    rows = history(elbo=[9.0, 1.0, 2.0, 3.0, 1.0, 2.0, 4.0, 3.0])
+    assert BestBound(0.25).choose(rows, []) == 6
+    assert BestBound(1.0).choose(rows, []) == 0
+    assert BestBound(0.25).choose(rows[:1], []) == 0
+    five = history(elbo=[9.0, 1.0, 1.0, 4.0, 3.0])
+    assert BestBound(0.25).choose(five, []) == 3  # of five, two count
+    rows[6] = replace(rows[6], elbo_sd=1.0)
+    assert BestBound(0.25).choose(rows, []) == 7  # five of its sds are taken off a bound
 
 
 def test_the_smallest_error_among_the_last_five():
-    sds = [0.01, 0.5, 0.4, 0.2, 0.3, 0.6]
-    elcbo = [9.0, 0.0, 0.0, 0.0, 0.0, 9.0]  # nobody asks for it
-    assert SmallestError(n_recent=5).choose(elcbo, sds) == 3
-    assert SmallestError(n_recent=2).choose(elcbo, sds) == 4
-    assert SmallestError(n_recent=6).choose(elcbo, sds) == 0
-    assert SmallestError(n_recent=5).choose([1.0, 1.0], [0.2, 0.1]) == 1
+    rows = history([0.01, 0.5, 0.4, 0.2, 0.3, 0.6], elbo=[9.0, 0.0, 0.0, 0.0, 0.0, 9.0])
+    assert SmallestError(n_recent=5).choose(rows, []) == 3
+    assert SmallestError(n_recent=2).choose(rows, []) == 4
+    assert SmallestError(n_recent=6).choose(rows, []) == 0
+    assert SmallestError(n_recent=5).choose(rows[:2], []) == 0
+
+
+EXACTLY = Posterior(EXACT, TRANSFORM, NAMES)
+LOST = [0.3, 0.05, 0.1, 0.2, 7.0, 9.0, 5.0]  # the last three do not know
+
+
+def test_a_run_that_has_lost_its_way_returns_what_it_knew():
+    rows = history(LOST, log_evidence=LOG_EVIDENCE, posterior=EXACTLY)
+    strategy = SmallestError(n_recent=3)
+    assert strategy.choose(rows, design()) == 1
+    assert strategy.choose(rows[:4], design()) == 1  # nor do the recent ones include it then...
+    assert strategy.choose(rows[:5], design()) == 2  # ...where one of them knows, it is taken
+    warm_up = [replace(past, warm_up=t == 1) for t, past in enumerate(rows)]
+    assert strategy.choose(warm_up, design()) == 2
+    worse = history([9.0, 8.0, 8.5, 7.0, 5.0], log_evidence=LOG_EVIDENCE, posterior=EXACTLY)
+    assert strategy.choose(worse, design()) == 4
+
+
+def test_but_nothing_that_a_later_value_contradicts():
+    rows = history(LOST, log_evidence=LOG_EVIDENCE, posterior=EXACTLY)
+    elsewhere = evaluation(10, (40.0, 0.0), -1.0)  # another mode
+    assert SmallestError(n_recent=3).choose(rows, [*design(), elsewhere]) == 6
+    # The third knew of it.
+    means = [[0.0, 0.0], [10.0, 0.0]]
+    both = Posterior(GaussianMixture([0.5, 0.5], means, [0.25, 0.25], [1.0, 1.0]), TRANSFORM, NAMES)
+    rows[2] = replace(rows[2], posterior=both, log_evidence=LOG_EVIDENCE + np.log(2.0))
+    assert SmallestError(n_recent=3).choose(rows, [*design(), elsewhere]) == 2
+
+
+def test_what_contradicts_a_solution():
+    past = row(log_evidence=LOG_EVIDENCE, posterior=EXACTLY)
+    assert not is_contradicted(past, [*design(), *unusable_entries()])
+
+    def with_value(x, value):
+        return is_contradicted(past, [*design(), evaluation(10, x, value)])
+
+    far = (0.0, 7.0)  # where the exact value is -24.5
+    assert not with_value(far, -24.5)
+    assert not with_value(far, -8.0)  # more than was believed, but nobody would miss it
+    assert with_value(far, -2.0)
+    assert not with_value((0.0, 2.0), 0.9)  # 2.9 nats above what is there
+    assert with_value((0.0, 2.0), 1.1)
+    assert not with_value((0.0, 0.0), -50.0)  # too much is what an error is for
+    higher = replace(past, log_evidence=LOG_EVIDENCE - 3.1)
+    assert is_contradicted(higher, design())
+
+
+def unusable_entries():
+    return [evaluation(11, (9.0, 9.0), value=-np.inf, status=Status.OUT_OF_SUPPORT)]
 
 
 # ---------------------------------------------------------------------- the last sample

@@ -25,7 +25,7 @@ from sparing.variational.components import Growth
 from sparing.variational.objective import NoPenalties
 from sparing.variational.starts import RankByMonteCarlo
 from sparing.variational.whitening import Unwhitened
-from sparing.vbmc import final, warm_up
+from sparing.vbmc import answer, warm_up
 from sparing.vbmc.answer import BestBound, LastFit
 from sparing.vbmc.evidence import LowerBound
 from sparing.vbmc.exploration import Trusting
@@ -225,7 +225,7 @@ def test_the_paper_preset_has_the_papers_constants():
     assert paper.stopping.tolerance_sd == 0.1
     assert paper.stopping.tolerance_kl_factor == 0.01
     assert paper.stopping.tolerance_improvement == 0.01
-    assert (paper.variational.beta_lcb, final.BETA_LCB_UNSTABLE) == (3.0, 5.0)
+    assert (paper.variational.beta_lcb, answer.BETA_LCB_UNSTABLE) == (3.0, 5.0)
     assert paper.stopping.n_recent == 4
     assert (warm_up.TOLERANCE_ELCBO, warm_up.N_ITERATIONS) == (1.0, 3)
     assert paper.warm_up.trimmed_depth == 10.0

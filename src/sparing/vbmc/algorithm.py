@@ -144,7 +144,10 @@ class Algorithm:
         if (parabola := known_parabola(evaluations, state.transform)) is not None:
             shapes.append(parabola)  # gradients show it before anything has been found
         strategy, last = self.settings.coordinates, state.last_whitening
-        return strategy.candidates(state.transform, shapes, state.iteration, last)
+        found = strategy.candidates(state.transform, shapes, state.iteration, last)
+        if found and (proven := proven_coordinates(state)) is not None:
+            found.append(proven)
+        return found
 
     def in_best_coordinates(
         self,
@@ -175,3 +178,18 @@ class Algorithm:
             return solution
         start = carry_over(solution.mixture, solution.transform, best.transform)
         return fit_posterior(state, best, start, settings, streams)
+
+
+def proven_coordinates(state: State) -> ParameterTransform | None:
+    """Those of the solution with the smallest error so far; None where nothing is new about them.
+
+    Others are made from what the surrogate takes for the posterior. Once it has made something up,
+    so are they, and nothing but these leads back (docs/decisions/0019).
+    """
+    current = state.transform
+    settled = [past for past in state.history if not past.warm_up]
+    if not settled:
+        return None
+    best = min(settled, key=lambda past: past.log_evidence_sd).posterior.transform
+    is_new = best.number not in (current.number, current.turning)
+    return best if is_new and best.turning == current.turning else None

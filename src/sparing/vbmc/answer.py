@@ -1,6 +1,7 @@
 """Which solution is returned, and whether it is sampled once more (Section 3.7).
 
 q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (Eq. 8)
+p_t    the posterior that iteration t believes in  Z_t     its evidence
 """
 
 from __future__ import annotations
@@ -10,27 +11,47 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sparing.problem.evaluations import Evaluation
+from sparing.surrogate.training_data import working_values
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.normal_mixture import Mixture, unchanged
+from sparing.variational.normal_mixture import Mixture, even_sample, unchanged
 from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior
-from sparing.vbmc.exploration import LookElsewhere, Trusting, believed_part
+from sparing.vbmc.exploration import LEFT_OUT, LookElsewhere, Trusting, believed_part
 from sparing.vbmc.held_out import TrackRecord
 from sparing.vbmc.hidden_modes import Known
+from sparing.vbmc.state import Iteration
+
+BETA_LCB_UNSTABLE = 5.0  # choosing what to return without stability, Section 3.7
+UNKNOWN_SD = 1.0  # nats: a solution with a larger error does not know
+# Nats by which a value within a posterior exceeds Z_t p_t where it contradicts it: mixtures are
+# wrong by less than that there.
+CONTRADICTION = 3.0
+N_OWN_DRAWS = 2**11
 
 
 @dataclass(frozen=True)
 class SmallestError:
     """Without stability: the solution with the smallest error of the evidence among the last few.
 
-    The ELCBO of a surrogate that was wrong may be the best there ever was.
+    The ELCBO of a surrogate that was wrong may be the best there ever was. Where all of these say
+    that they do not know, the surrogate has gone wrong of late: then an earlier solution that no
+    value contradicts, the one with the smallest error.
     """
 
     n_recent: int = 5
 
-    def choose(self, elcbo: Sequence[float], evidence_sds: Sequence[float]) -> int:
+    def choose(self, history: Sequence[Iteration], evaluations: Sequence[Evaluation]) -> int:
         """Index of the iteration to return."""
-        recent = evidence_sds[-self.n_recent :]
-        return len(elcbo) - len(recent) + int(np.argmin(recent))
+        sds = [past.log_evidence_sd for past in history]
+        first = max(0, len(sds) - self.n_recent)
+        recent = first + int(np.argmin(sds[first:]))
+        if sds[recent] <= UNKNOWN_SD:
+            return recent
+        earlier = [t for t in range(first) if sds[t] < sds[recent] and not history[t].warm_up]
+        for t in sorted(earlier, key=lambda t: sds[t]):
+            if not is_contradicted(history[t], evaluations):
+                return t
+        return recent
 
 
 @dataclass(frozen=True)
@@ -39,11 +60,22 @@ class BestBound:
 
     fraction: float = 0.25  # of the iterations count as recent
 
-    def choose(self, elcbo: Sequence[float], evidence_sds: Sequence[float]) -> int:
+    def choose(self, history: Sequence[Iteration], evaluations: Sequence[Evaluation]) -> int:
         """Index of the iteration to return."""
+        elcbo = [past.elbo - BETA_LCB_UNSTABLE * past.elbo_sd for past in history]
         n_recent = max(1, int(np.ceil(self.fraction * len(elcbo))))
-        window = np.asarray(elcbo[-n_recent:])
-        return len(elcbo) - n_recent + int(np.argmax(window))
+        return len(elcbo) - n_recent + int(np.argmax(elcbo[-n_recent:]))
+
+
+def is_contradicted(past: Iteration, evaluations: Sequence[Evaluation]) -> bool:
+    """Whether there is a value, of whatever time, that a solution's posterior cannot explain."""
+    posterior, transform = past.posterior.mixture, past.posterior.transform
+    usable = [entry for entry in evaluations if entry.usable]
+    inputs, values = working_values(usable, transform)
+    own = posterior.log_density(even_sample(posterior, N_OWN_DRAWS))
+    told = values - past.log_evidence
+    within = told > np.quantile(own, LEFT_OUT)
+    return bool(np.any(told[within] - posterior.log_density(inputs[within]) > CONTRADICTION))
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,6 @@ from sparing.vbmc.stopping import StopReason
 
 # A posterior whose bulk reaches this many plausible boxes is worth a word.
 FAR_OUTSIDE = 10.0
-BETA_LCB_UNSTABLE = 5.0  # choosing what to return without stability, Section 3.7
 # The last surrogate may be a bad one, or have made up something far away: what is sampled from it
 # is preferred to the chosen solution unless its error is larger by more than this factor.
 WORTHWHILE = 2.0
@@ -52,9 +51,7 @@ def final_solution(
     converged: bool,
 ) -> FinalSolution:
     """The last solution when stable, else the best recent one; sampled anew where that helps."""
-    elcbo = [past.elbo - BETA_LCB_UNSTABLE * past.elbo_sd for past in state.history]
-    sds = [past.log_evidence_sd for past in state.history]
-    index = -1 if converged else settings.answer.choose(elcbo, sds)
+    index = -1 if converged else settings.answer.choose(state.history, evaluations)
     chosen = state.history[index]
     posterior, evidence = chosen.posterior, chosen.evidence
     thorough = thorough_answer(state, evaluations, settings, streams)
