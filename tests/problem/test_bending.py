@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from sparing.problem.bending import Bend, Whitening, reach_of, rows_times
+from sparing.problem.bending import Bend, Stretch, Whitening, reach_of, rows_times
 
 KINDS = ("ridge", "funnel", "both")
 DIMENSIONS = (2, 3, 6)
@@ -200,3 +200,55 @@ def test_points_have_the_width_that_is_asked_for(dimension, kind):
     assert np.linalg.lstsq(straight, u)[1].max() < 1e-15
     expected = np.linalg.slogdet(slopes(bend.backwards, u[:5]))[1]
     np.testing.assert_allclose(bend.log_jacobian(u[:5]), expected, atol=1e-6)
+
+
+# ---------------------------------------------------------------------- stretches
+
+
+def random_stretch(dimension, seed=0):
+    generator = np.random.default_rng(seed)
+    scale, tail = np.exp(generator.normal(size=(2, dimension)))
+    return Stretch(generator.normal(size=dimension), scale, generator.normal(size=dimension), tail)
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_a_stretch_is_what_its_definition_says(dimension):
+    stretch, points = random_stretch(dimension), points_at(dimension, 8.0)
+    for w, u in zip(points, stretch.forwards(points), strict=True):
+        for i in range(dimension):
+            z = (w[i] - stretch.location[i]) / stretch.scale[i]
+            expected = np.sinh(stretch.tail[i] * np.arcsinh(z) - stretch.skewness[i])
+            assert u[i] == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(stretch.backwards(stretch.forwards(points)), points, atol=1e-11)
+
+
+def test_a_stretch_of_nothing_is_linear():
+    stretch = Stretch(np.array([1.0, -2.0]), np.array([2.0, 0.5]), np.zeros(2), np.ones(2))
+    points = points_at(2, 30.0)
+    expected = (points - [1.0, -2.0]) / [2.0, 0.5]
+    np.testing.assert_allclose(stretch.forwards(points), expected, rtol=1e-12)
+    np.testing.assert_allclose(stretch.log_jacobian(expected), 0.0, atol=1e-12)  # 2 times 1/2
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_derivatives_of_a_stretch_against_differences(dimension):
+    stretch, u = random_stretch(dimension), points_at(dimension, 6.0)
+    matrices = slopes(stretch.backwards, u)
+    expected = np.linalg.slogdet(matrices)[1]
+    np.testing.assert_allclose(stretch.log_jacobian(u), expected, rtol=1e-6, atol=1e-6)
+
+    def value(u):
+        """A parabola of w, and the Jacobian."""
+        return -0.5 * np.square(stretch.backwards(u) - 0.3).sum(axis=1) + stretch.log_jacobian(u)
+
+    by_w = -(stretch.backwards(u) - 0.3)
+    np.testing.assert_allclose(stretch.pulled_back(u, by_w), slopes(value, u), rtol=1e-6, atol=1e-6)
+
+
+def test_a_stretch_is_finite_far_away():
+    stretch = Stretch(np.zeros(2), np.ones(2), np.array([3.0, -3.0]), np.array([0.2, 5.0]))
+    far = np.array([[1e300, -1e300], [-1e100, 1e100], [0.0, 0.0]])
+    for points in (stretch.forwards(far), stretch.backwards(far)):
+        assert np.isfinite(points).all()
+    assert np.isfinite(stretch.log_jacobian(stretch.forwards(far))).all()
+    assert stretch.n_parameters == 8

@@ -8,20 +8,24 @@ from tests.vbmc.hills import HOME, OTHER, SD, around, learnt, over_the_box, two_
 from tests.vbmc.quadrature import quadrature
 from tests.vbmc.support import EXACT, LOG_EVIDENCE, NAMES, TRANSFORM, design, evaluation, row
 
+from sparing.problem.bending import Stretch
 from sparing.problem.evaluations import Status
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.variational.posterior import Posterior
+from sparing.vbmc import answer as answer_module
 from sparing.vbmc.answer import (
     BestBound,
     LastFit,
     SmallestError,
     ThoroughSample,
     is_contradicted,
+    stretched,
 )
 from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LookElsewhere, Trusting
 from sparing.vbmc.held_out import TrackRecord
+from sparing.vbmc.surrogate_posterior import WeightedSample
 
 
 def history(sds=None, elbo=None, **changes):
@@ -154,7 +158,8 @@ class Recorded(SurrogatePosterior):
     def sampled(self, mixture, surrogate, record, generator, proposals, support):
         sizes = (self.n_first, self.n_draws, self.n_components)
         self.asked.append((sizes, mixture, record, len(proposals), proposals[0]))
-        return Evidence(-1.0, 0.3, True, -np.inf, 10.0, 0.0, 1.0), proposals[0]
+        found = Evidence(-1.0, 0.3, True, -np.inf, 10.0, 0.0, 1.0)
+        return found, proposals[0], drawn(proposals[0].sample(500, generator))
 
 
 @dataclass(frozen=True)
@@ -186,6 +191,53 @@ def test_what_a_look_finds_is_a_proposal_too(both):
     evidence = Recorded()
     answer(both, ThoroughSample(10, 20, 3), evidence)
     assert evidence.asked[0][3] == 2
+
+
+def drawn(points):
+    """A sample of equal weights."""
+    n = len(points)
+    return WeightedSample(points, np.zeros(n), np.full(n, 1.0 / n), 0.0, 0.01, 0.0, -np.inf)
+
+
+def fitted(points, n_components=40):
+    """The plain mixture, and what the stretch makes of it."""
+    draws, generator = drawn(points), np.random.default_rng(2)
+    plain = draws.mixture(n_components, generator)
+    return plain, *stretched(plain, draws, n_components, generator)
+
+
+def test_a_posterior_that_ends_sharply_is_described_in_stretched_coordinates():
+    """Six exponential distributions, in logarithms: each of sd one, and 3.69 at 97.5 %."""
+    points = np.log(np.random.default_rng(1).exponential(size=(2**13, 6)))
+    plain, mixture, stretch = fitted(points)
+    rough = np.exp(plain.sample(2**17, np.random.default_rng(3)))
+    found = np.exp(stretch.backwards(mixture.sample(2**17, np.random.default_rng(3))))
+    assert np.all(rough.std(axis=0) > 1.1)
+    np.testing.assert_allclose(found.std(axis=0), 1.0, atol=0.06)
+    np.testing.assert_allclose(found.mean(axis=0), 1.0, atol=0.03)
+    np.testing.assert_allclose(np.quantile(found, 0.975, axis=0), 3.69, rtol=0.05)
+    # Its density is the one that the draws come from: sum of u - e^u.
+    u = np.log(np.random.default_rng(4).exponential(size=(2000, 6)))
+    v = stretch.forwards(u)
+    error = mixture.log_density(v) - stretch.log_jacobian(v) - (u - np.exp(u)).sum(axis=1)
+    assert np.abs(np.median(error)) < 0.1
+    assert np.mean(error) > -0.15  # the divergence from it
+
+
+def test_a_normal_posterior_stays_as_it_is():
+    points = np.random.default_rng(1).normal(size=(2**12, 3)) @ np.diag([1.0, 30.0, 0.01])
+    plain, mixture, stretch = fitted(points, 10)
+    assert stretch is None
+    assert mixture is plain
+
+
+def test_a_stretch_that_describes_the_draws_no_better_is_not_kept(monkeypatch):
+    points = np.log(np.random.default_rng(1).exponential(size=(2**12, 2)))
+    useless = Stretch(np.zeros(2), np.ones(2), np.full(2, 3.0), np.full(2, 3.0))
+    monkeypatch.setattr(answer_module, "stretch_of", lambda points: useless)
+    plain, mixture, stretch = fitted(points)
+    assert stretch is None
+    assert mixture is plain
 
 
 def test_the_paper_samples_nothing(both):

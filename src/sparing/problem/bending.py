@@ -1,4 +1,4 @@
-"""A bend: the map that straightens a curved ridge, or evens out a funnel.
+"""A bend: the map that straightens a curved ridge, or evens out a funnel; and a stretch.
 
 Along one direction t the others are moved by a parabola and scaled by an exponential; a normal
 distribution in the straight coordinates is a banana, a crescent or a funnel in the others.
@@ -10,6 +10,10 @@ distribution in the straight coordinates is a banana, a crescent or a funnel in 
     u    u = A (v - b), a whitening after it                                  (m, D)
 
 t is the same on both sides, so the inverse has the same form: w = exp(r S) v + c (r^2 - 1).
+
+A stretch takes a skewed or heavy tail off each coordinate by itself (Jones and Pewsey 2009):
+
+    u    u = sinh(d asinh z - e) with z = (w - l) / a; e skewness, d > 1: the tails were light (D,)
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from sparing.numerics.arrays import Array
 
 SHARPNESS = 4  # how sharply r turns away from t: surrogates have to follow it
 FURTHEST = 1e30  # the power of more is no number
+LARGEST_ARGUMENT = 300.0  # of a hyperbolic sine that can be squared
 SMALLEST_RATIO = 1e-12  # of variances
 
 
@@ -117,6 +122,51 @@ class Bend:
         return rows_times(
             self.axes, np.exp(np.outer(r, self.rates)) * rows_times(self.axes.T, rows)
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """u of w, and back, coordinate by coordinate; (D,) each."""
+
+    location: Array  # l
+    scale: Array  # a
+    skewness: Array  # e
+    tail: Array  # d
+
+    def forwards(self, w: Array) -> Array:
+        """Points u of points w, (m, D)."""
+        z = (w - self.location) / self.scale
+        return _sinh(self.tail * np.arcsinh(z) - self.skewness)
+
+    def backwards(self, u: Array) -> Array:
+        """Points w of points u, (m, D)."""
+        return self.location + self.scale * self._z(u)
+
+    @property
+    def n_parameters(self) -> int:
+        """Where, how wide, how skewed and how heavy-tailed each coordinate is."""
+        return 4 * len(self.location)
+
+    def log_jacobian(self, u: Array) -> Array:
+        """Log |det dw/du| at points u (m, D): (m,)."""
+        return self._log_slopes(u).sum(axis=1)
+
+    def pulled_back(self, u: Array, gradient: Array) -> Array:
+        """The gradient by u of y(w(u)) + log |det dw/du|, given that of y by w: (m, D) each."""
+        z, slope = self._z(u), np.exp(self._log_slopes(u))
+        return gradient * slope + z / (1.0 + z * z) * slope / self.scale - u / (1.0 + u * u)
+
+    def _z(self, u: Array) -> Array:
+        return _sinh((np.arcsinh(u) + self.skewness) / self.tail)
+
+    def _log_slopes(self, u: Array) -> Array:
+        """Log dw/du, (m, D): cosh(asinh z) is the root of 1 + z^2."""
+        z = self._z(u)
+        return np.log(self.scale / self.tail) + 0.5 * (np.log1p(z * z) - np.log1p(u * u))
+
+
+def _sinh(argument: Array) -> Array:
+    return np.sinh(np.clip(argument, -LARGEST_ARGUMENT, LARGEST_ARGUMENT))
 
 
 def reach_of(t: Array, reach: float) -> tuple[Array, Array]:

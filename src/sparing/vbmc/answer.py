@@ -11,15 +11,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sparing.problem.bending import Stretch
 from sparing.problem.evaluations import Evaluation
 from sparing.surrogate.training_data import working_values
 from sparing.variational.mixture import GaussianMixture
-from sparing.variational.normal_mixture import Mixture, even_sample, unchanged
+from sparing.variational.normal_mixture import Mixture, NormalMixture, even_sample, unchanged
+from sparing.variational.stretching import stretch_of
 from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LEFT_OUT, LookElsewhere, Trusting, believed_part
 from sparing.vbmc.held_out import TrackRecord
 from sparing.vbmc.hidden_modes import Known
 from sparing.vbmc.state import Iteration
+from sparing.vbmc.surrogate_posterior import WeightedSample
 
 BETA_LCB_UNSTABLE = 5.0  # choosing what to return without stability, Section 3.7
 UNKNOWN_SD = 1.0  # nats: a solution with a larger error does not know
@@ -27,6 +30,7 @@ UNKNOWN_SD = 1.0  # nats: a solution with a larger error does not know
 # wrong by less than that there.
 CONTRADICTION = 3.0
 N_OWN_DRAWS = 2**11
+N_STRETCHED = 2**11  # draws by which the stretch is found
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,15 @@ def is_contradicted(past: Iteration, evaluations: Sequence[Evaluation]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThoroughAnswer:
-    """The evidence and the posterior, and how much more of it nobody has seen."""
+    """The evidence and the posterior, and how much more of it nobody has seen.
+
+    The mixture is in stretched coordinates where there is a stretch.
+    """
 
     evidence: Evidence
     mixture: Mixture
     doubt: Doubt
+    stretch: Stretch | None = None
 
 
 @dataclass(frozen=True)
@@ -119,11 +127,14 @@ class ThoroughSample:
             n_components=self.n_components,
             monte_carlo_share=self.monte_carlo_share,
         )
-        found, posterior = thorough.sampled(
+        found, posterior, draws = thorough.sampled(
             mixture, known.surrogate, record, generator, proposals, known.support
         )
         final = replace(known, posterior=unchanged(posterior))
         doubt = exploration.doubt(final, particles, generator)
+        if isinstance(posterior, NormalMixture):  # not cut off at an edge
+            posterior, stretch = stretched(posterior, draws, self.n_components, generator)
+            return ThoroughAnswer(found, posterior, doubt, stretch)
         return ThoroughAnswer(found, posterior, doubt)
 
 
@@ -142,3 +153,23 @@ class LastFit:
     ) -> ThoroughAnswer | None:
         """None: there is nothing more."""
         return None
+
+
+def stretched(
+    plain: NormalMixture,
+    draws: WeightedSample,
+    n_components: int,
+    generator: np.random.Generator,
+) -> tuple[NormalMixture, Stretch | None]:
+    """The mixture of the draws in coordinates in which each is nearly normal by itself.
+
+    The plain one, and no stretch, where that describes them better.
+    """
+    stretch = stretch_of(draws.equally_weighted(N_STRETCHED, generator))
+    if stretch is None:
+        return plain, None
+    points = stretch.forwards(draws.points)
+    mixture = replace(draws, points=points).mixture(n_components, generator)
+    log_density = mixture.log_density(points) - stretch.log_jacobian(points)
+    gain = draws.probabilities @ (log_density - plain.log_density(draws.points))
+    return (mixture, stretch) if gain > 0.0 else (plain, None)

@@ -114,7 +114,8 @@ class SurrogatePosterior:
         During the warm-up q as it is, and a few draws; but not beyond a known edge.
         """
         if not searching or support is not None:
-            return self.sampled(mixture, surrogate, record, generator, proposals, support)
+            found = self.sampled(mixture, surrogate, record, generator, proposals, support)
+            return found[:2]
         calibration = self.calibration.calibration(record)
         proposal, density = HeavyTailed(unchanged(mixture)), Density(surrogate)
         sample = weighted_sample(density, proposal, self.n_draws_in_warm_up, generator)
@@ -128,8 +129,11 @@ class SurrogatePosterior:
         generator: np.random.Generator,
         proposals: Sequence[NormalMixture],
         support: AnySupport | None,
-    ) -> tuple[Evidence, Mixture]:
-        """The same; q and the other proposals together are where the first draws come from."""
+    ) -> tuple[Evidence, Mixture, WeightedSample]:
+        """The same, and the draws that the mixture was fitted to.
+
+        q and the other proposals together are where the first ones come from.
+        """
         calibration = self.calibration.calibration(record)
         density = Density(surrogate, calibration.error_inflation, support)
         proposal = HeavyTailed(NormalMixture.union([unchanged(mixture), *proposals]))
@@ -141,7 +145,7 @@ class SurrogatePosterior:
             sample = weighted_sample(density, proposal, self.n_draws, generator)
         fitted = sample.mixture(self.n_components, generator)
         found = cut(fitted, support, surrogate.training.inputs)
-        return evidence_of(sample, surrogate, calibration, generator), found
+        return evidence_of(sample, surrogate, calibration, generator), found, sample
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,10 @@ def final_solution(
     thorough = thorough_answer(state, evaluations, settings, streams)
     if thorough is not None:
         if thorough.evidence.sd <= WORTHWHILE * evidence.sd:
-            evidence = thorough.evidence
-            posterior = Posterior(thorough.mixture, state.transform, posterior.names)
+            evidence, transform = thorough.evidence, state.transform
+            if thorough.stretch is not None:  # numbers up to that of the last iteration are taken
+                transform = transform.bent([thorough.stretch], state.iteration + 1)
+            posterior = Posterior(thorough.mixture, transform, posterior.names)
         evidence = evidence.doubted(thorough.doubt)
     return FinalSolution(posterior, chosen.elbo, chosen.elbo_sd, evidence)
 

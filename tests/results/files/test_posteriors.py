@@ -5,7 +5,7 @@ import pytest
 from tests.results.files.support import assert_same
 
 import sparing
-from sparing.problem.bending import Bend, Whitening
+from sparing.problem.bending import Bend, Stretch, Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
@@ -267,3 +267,55 @@ def test_what_is_no_bend_is_refused(name, change, text):
     arrays, _ = written_in([base(2), bent(2, 2, 5)])
     with pytest.raises(MalformedError, match=text):
         read({**arrays, name: change(arrays[name])}, 2, 2)
+
+
+# ---------------------------------------------------------------------- stretches
+
+
+def stretched(transform, number, seed=0):
+    generator = np.random.default_rng(seed)
+    location, skewness = generator.normal(size=(2, transform.dimension))
+    scale, tail = generator.uniform(0.5, 2.0, size=(2, transform.dimension))
+    parts = (location.copy(), scale.copy(), skewness.copy(), tail.copy())
+    return transform.bent([Stretch(*parts)], number)
+
+
+def test_stretches_come_back_to_the_last_bit():
+    """After nothing, after a whitening, and after bends; some coordinates have none."""
+    transforms = [
+        base(3),
+        stretched(base(3), 4),
+        bent(3, 0, 5),
+        stretched(bent(3, 0, 6), 7, seed=1),
+        bent(3, 1, 8),
+        stretched(bent(3, 2, 9), 10, seed=2),
+    ]
+    arrays, posteriors = written_in(transforms)
+    found = read(arrays, len(transforms), 3)
+    assert_same(found, posteriors)
+    kinds = [[type(bend) for bend in posterior.transform.bends] for posterior in found]
+    assert kinds == [[], [Stretch], [], [Stretch], [Bend], [Bend, Bend, Stretch]]
+
+
+def test_files_without_stretches_have_no_arrays_of_them():
+    arrays, _ = written_in([base(2), bent(2, 1, 5)])
+    assert not [name for name in arrays if "stretch" in name]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("transforms.stretched", lambda a: a[:1], "shape"),
+        ("transforms.stretched", lambda a: np.array([True, True]), "shape"),
+        ("stretches.location", lambda a: with_value(a, (0, 0), np.nan), "stretch is not finite"),
+        ("stretches.skewness", lambda a: with_value(a, (0, 1), np.inf), "stretch is not finite"),
+        ("stretches.scale", lambda a: with_value(a, (0, 1), 0.0), "not positive"),
+        ("stretches.tail", lambda a: with_value(a, (0, 0), -1.0), "not positive"),
+        ("stretches.tail", lambda a: a[:, :1], "shape"),
+    ],
+)
+def test_damaged_stretches_are_refused(name, change, text):
+    arrays, _ = written_in([base(2), stretched(bent(2, 1, 5), 6)])
+    read(arrays, 2, 2)
+    with pytest.raises(MalformedError, match=text):
+        read(arrays | {name: change(arrays[name])}, 2, 2)

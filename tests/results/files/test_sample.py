@@ -10,6 +10,7 @@ import pytest
 from tests.results.files.support import assert_same
 
 import sparing
+from sparing.problem.bending import Stretch
 from sparing.problem.warning_text import topic_of
 from sparing.results.files.result_reader import result_from_parts
 from sparing.results.files.result_writer import VERSION, result_to_parts
@@ -143,6 +144,18 @@ def test_version_5_has_bends():
         assert bend.whitening.log_determinant == wanted["log_determinant"]
         assert bend.reach == wanted["reach"]
     # What a bend does is no array of the file: it must stay as it was.
+    u = transform.to_working(np.array(expected["points"]))
+    np.testing.assert_allclose(u, expected["working"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(transform.log_jacobian(u), expected["log_jacobian"], rtol=1e-9)
+
+
+def test_version_6_has_a_stretch():
+    result, expected = sample(6)
+    transform = result.posterior.transform
+    *_, stretch = transform.bends
+    assert isinstance(stretch, Stretch)
+    for name, wanted in expected["stretch"].items():
+        assert getattr(stretch, name).tolist() == wanted
     u = transform.to_working(np.array(expected["points"]))
     np.testing.assert_allclose(u, expected["working"], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(transform.log_jacobian(u), expected["log_jacobian"], rtol=1e-9)

@@ -4,8 +4,7 @@ Mixtures, transforms and supports are kept in tables without repetition, and eve
 to their rows; -1 where there is no support. A transform is known by its number, a mixture and a
 support by being the same object.
 
-    M, T, E   mixtures; transforms; supports          W   transforms with a whitening
-    B         bends of all transforms together
+    M, E      mixtures; supports
     K_total   components of all mixtures together     D   parameters
     M_1, K_1  mixtures whose components share their shape, and those components
     K_2       components of the others
@@ -13,14 +12,7 @@ support by being the same object.
     mixtures.n_components (M,)      mixtures.weights (K_total,)   mixtures.means (K_total, D)
     mixtures.any_shape (M,)         whether it is a `NormalMixture`, not a `GaussianMixture`
     mixtures.scales (K_1,)          mixtures.lengths (M_1, D)     mixtures.factors (K_2, D, D)
-    transforms.whitened (T,)        transforms.number (T,)
-    transforms.matrix, transforms.inverse (W, D, D)
-    transforms.centre (W, D)        transforms.log_determinant (W,)
-    transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may round differently
-    transforms.n_bends (T,)         where there are any, and then
-    bends.direction, bends.shift, bends.rates (B, D), bends.axes (B, D, D), bends.reach (B,)
-    bends.matrix, ... bends.column_major    of their whitenings, as of the transforms
-    transforms.turning (T,), transforms.turns (T, D)   seams of periodic parameters, where there are
+    transforms.NAME                 see transforms.py
     supports.n_surfaces, supports.n_bumps (E,)
     supports.FIELD                  of `Support`, one after the other; weights and factors flat
     PREFIX.inside (n, N_EVEN / 64)  where the problem declares a support, which is a function that
@@ -30,16 +22,16 @@ support by being the same object.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparing.numerics.arrays import Array
-from sparing.problem.bending import Bend, Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.named_arrays import NamedArrays
+from sparing.results.files.transforms import read_transforms, write_transforms
 from sparing.store.archive import Arrays
 from sparing.store.json_members import MalformedError, require
 from sparing.surrogate.known_support import AnySupport, known_support
@@ -109,15 +101,9 @@ class PosteriorWriter:
 
     def arrays(self, dimension: int) -> Arrays:
         """Everything gathered so far."""
-        whitenings = [item.whitening for item in self.transforms.items]
-        numbers = [item.number for item in self.transforms.items]
         return {
             **_write_mixtures(self.mixtures.items, dimension),
-            "transforms.whitened": np.array([w is not None for w in whitenings], dtype=np.bool_),
-            "transforms.number": np.array(numbers, dtype=np.int64),
-            **_write_whitenings("transforms", [w for w in whitenings if w is not None], dimension),
-            **_write_bends(self.transforms.items, dimension),
-            **_write_turns(self.transforms.items),
+            **write_transforms(self.transforms.items, dimension),
             **_write_supports(self.supports.items, dimension),
         }
 
@@ -131,7 +117,7 @@ class PosteriorReader:
         self._arrays = arrays
         self._names = names
         self.mixtures = _read_mixtures(arrays, base.dimension)
-        self.transforms = _read_transforms(arrays, base)
+        self.transforms = read_transforms(arrays, base)
         self._supports = _read_supports(arrays, base.dimension)
 
     def posteriors(self, prefix: str, n: int) -> list[Posterior]:
@@ -255,43 +241,6 @@ def _normal_mixture(weights: Array, means: Array, factors: Array) -> NormalMixtu
     return NormalMixture(weights, means, factors)
 
 
-def _write_whitenings(table: str, whitenings: Sequence[Whitening], dimension: int) -> Arrays:
-    square = (-1, dimension, dimension)
-    column_major = [not w.matrix.flags.c_contiguous for w in whitenings]
-    log_determinants = [w.log_determinant for w in whitenings]
-    return {
-        f"{table}.matrix": np.reshape([w.matrix for w in whitenings], square),
-        f"{table}.inverse": np.reshape([w.inverse for w in whitenings], square),
-        f"{table}.centre": np.reshape([w.centre for w in whitenings], (-1, dimension)),
-        f"{table}.log_determinant": np.array(log_determinants, dtype=np.float64),
-        f"{table}.column_major": np.array(column_major, dtype=np.bool_),
-    }
-
-
-def _write_bends(transforms: Sequence[ParameterTransform], dimension: int) -> Arrays:
-    bends = [bend for transform in transforms for bend in transform.bends]
-    if not bends:
-        return {}
-    return {
-        "transforms.n_bends": np.array([len(item.bends) for item in transforms], dtype=np.int64),
-        "bends.direction": np.array([bend.direction for bend in bends]),
-        "bends.shift": np.array([bend.shift for bend in bends]),
-        "bends.axes": np.array([bend.axes for bend in bends]),
-        "bends.rates": np.array([bend.rates for bend in bends]),
-        "bends.reach": np.array([bend.reach for bend in bends]),
-        **_write_whitenings("bends", [bend.whitening for bend in bends], dimension),
-    }
-
-
-def _write_turns(transforms: Sequence[ParameterTransform]) -> Arrays:
-    if not any(np.isfinite(transform.periods).any() for transform in transforms):
-        return {}
-    return {
-        "transforms.turning": np.array([item.turning for item in transforms], dtype=np.int64),
-        "transforms.turns": np.array([item.turns for item in transforms]),
-    }
-
-
 def _write_supports(supports: Sequence[Support], dimension: int) -> Arrays:
     none = np.empty((0, dimension))
     square = (-1, dimension, dimension)
@@ -339,73 +288,3 @@ def _read_supports(arrays: NamedArrays, dimension: int) -> list[dict[str, Any]]:
         values = (of_user[i], centres[i].copy(), matrices[i].copy(), quadratic[i])
         found.append(dict(zip(SUPPORT_FIELDS, (*values, own, mean, factor), strict=True)))
     return found
-
-
-def _read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[ParameterTransform]:
-    """The base itself where there is no whitening, else with its whitening and bends; turned."""
-    whitened = arrays.booleans("transforms.whitened", None)
-    # The first version had no numbers: any will do that tell them apart.
-    numbers = list(range(1, len(whitened) + 1))
-    if "transforms.number" in arrays:
-        numbers = arrays.integers("transforms.number", len(whitened))
-    whitenings = iter(_read_whitenings(arrays, "transforms", sum(whitened), base.dimension))
-    bends = _read_bends(arrays, len(whitened), base.dimension)
-    return [
-        replace(
-            start, whitening=next(whitenings) if is_whitened else None, bends=own, number=number
-        )
-        if is_whitened or own
-        else start
-        for start, is_whitened, own, number in zip(
-            _turned(arrays, base, len(whitened)), whitened, bends, numbers, strict=True
-        )
-    ]
-
-
-def _read_bends(arrays: NamedArrays, n: int, dimension: int) -> list[tuple[Bend, ...]]:
-    """Those of each of n transforms."""
-    if "transforms.n_bends" not in arrays:
-        return [()] * n
-    counts = arrays.integers("transforms.n_bends", n)
-    require(all(count >= 0 for count in counts), "a transform has less than no bend")
-    total = sum(counts)
-    directions, shifts, rates = (
-        arrays.floats(f"bends.{name}", total, dimension) for name in ("direction", "shift", "rates")
-    )
-    axes = arrays.floats("bends.axes", total, dimension, dimension)
-    reaches = arrays.floats("bends.reach", total)
-    finite = all(np.isfinite(array).all() for array in (directions, shifts, rates, axes, reaches))
-    require(finite and bool(np.all(reaches > 0.0)), "a bend is not finite")
-    whitenings = _read_whitenings(arrays, "bends", total, dimension)
-    columns = zip(directions, shifts, axes, rates, reaches.tolist(), whitenings, strict=True)
-    bends = iter(
-        Bend(e.copy(), c.copy(), a.copy(), r.copy(), reach, after)
-        for e, c, a, r, reach, after in columns
-    )
-    return [tuple(next(bends) for _ in range(count)) for count in counts]
-
-
-def _read_whitenings(arrays: NamedArrays, table: str, n: int, dimension: int) -> list[Whitening]:
-    matrices = arrays.floats(f"{table}.matrix", n, dimension, dimension)
-    inverses = arrays.floats(f"{table}.inverse", n, dimension, dimension)
-    centres = arrays.floats(f"{table}.centre", n, dimension)
-    log_determinants = arrays.floats(f"{table}.log_determinant", n)
-    column_major = arrays.booleans(f"{table}.column_major", n)
-    finite = all(np.isfinite(a).all() for a in (matrices, inverses, centres, log_determinants))
-    require(finite, "a whitening is not finite")
-    columns = (matrices, inverses, centres, log_determinants.tolist(), column_major)
-    return [
-        Whitening(np.array(m, order="F" if by_column else "C"), inverse.copy(), centre.copy(), log)
-        for m, inverse, centre, log, by_column in zip(*columns, strict=True)
-    ]
-
-
-def _turned(arrays: NamedArrays, base: ParameterTransform, n: int) -> list[ParameterTransform]:
-    """The coordinates without whitening, n times, with their seams."""
-    if "transforms.turns" not in arrays:
-        return [base] * n
-    turnings = arrays.integers("transforms.turning", n)
-    turns = arrays.floats("transforms.turns", n, base.dimension)
-    within = np.isfinite(turns) & (turns >= 0.0) & (turns < base.periods)
-    require(bool(within.all()), "a seam is not on its circle")
-    return [base.turned(turns[i].copy(), number) for i, number in enumerate(turnings)]
