@@ -95,7 +95,10 @@ class Modes:
 
 @dataclass(frozen=True, eq=False)
 class HardBox:
-    """Bounds of a uniform prior, and the plausible box inside them; each array is (D,)."""
+    """Bounds of a uniform prior, and the plausible box inside them; each array is (D,).
+
+    Where an upper bound is infinite the prior is one, and what is called likelihood a density.
+    """
 
     lower: Array
     upper: Array
@@ -104,15 +107,21 @@ class HardBox:
 
     @property
     def mean(self) -> Array:
-        return 0.5 * (self.lower + self.upper)
+        return 0.5 * (self.lower + self._upper)
 
     @property
     def sd(self) -> Array:
-        return (self.upper - self.lower) / np.sqrt(12)
+        return (self._upper - self.lower) / np.sqrt(12)
+
+    @property
+    def _upper(self) -> Array:
+        """The plausible one where there is no other."""
+        return np.where(np.isfinite(self.upper), self.upper, self.plausible_upper)
 
     def log_density(self, x: Array) -> float:
         if np.all((self.lower <= x) & (x <= self.upper)):
-            return -float(np.sum(np.log(self.upper - self.lower)))
+            widths = (self.upper - self.lower)[np.isfinite(self.upper)]
+            return -float(np.sum(np.log(widths)))
         return -np.inf
 
 

@@ -21,7 +21,7 @@ from benchmarks.problems.funnels import generate_funnel, generate_hierarchy
 from benchmarks.problems.models.problems import model_family
 from benchmarks.problems.modes import generate_few_modes, generate_modes
 from benchmarks.problems.shells import generate_crescent, generate_shell
-from benchmarks.problems.skewed import generate_skewed
+from benchmarks.problems.skewed import generate_positive, generate_skewed
 from benchmarks.problems.tails import generate_tails
 
 STREAM = 61014
@@ -48,6 +48,7 @@ FAMILIES: Mapping[str, Family] = {
     "funnel": Family(generate_funnel, range(2, 11), (3, 5, 10)),
     "hierarchy": Family(generate_hierarchy, range(3, 11), (3, 5, 10)),
     "skewed": Family(generate_skewed, range(1, 7), (2, 3, 4, 6), 2),
+    "positive": Family(generate_positive, range(1, 7), (2, 4, 6), 2, in_whole_sets=False),
     "halfspace": Family(generate_halfspace, range(1, 7), (2, 3, 5)),
     "simplex": Family(generate_simplex, range(1, 7), (2, 3, 5)),
     "tails": Family(generate_tails, range(1, 7), (2, 4, 6)),

@@ -1,7 +1,7 @@
 """Skewed posteriors that lean on their bounds: beta, gamma, log-normal and truncated normal.
 
-Marginals are cut at finite bounds; some members are products of them, most are tied by a normal
-copula.
+Marginals are cut at finite bounds, or those of positive numbers without an upper one; some members
+are products of them, most are tied by a normal copula.
 
 Notation
 --------
@@ -34,7 +34,7 @@ PLAUSIBLE_LEVELS = (0.1, 0.9)
 
 @dataclass(frozen=True, eq=False)
 class CutMarginal:
-    """A one-dimensional distribution within finite bounds."""
+    """A one-dimensional distribution within bounds, of which the upper one may be infinite."""
 
     distribution: Any  # frozen, of scipy.stats
     lower: float
@@ -67,15 +67,27 @@ class CutMarginal:
 
     def tabulated(self) -> Marginal:
         z, x = self._table
+        upper = self.upper if np.isfinite(self.upper) else x[-1]
         return Marginal.of_quantiles(
-            np.concatenate([[self.lower], x[1:-1], [self.upper]]),
+            np.concatenate([[self.lower], x[1:-1], [upper]]),
             np.concatenate([[0.0], ndtr(z[1:-1]), [1.0]]),
         )
 
 
 def generate_skewed(name: str, D: int, generator: np.random.Generator) -> BenchmarkProblem:
     """A member of the family."""
-    marginals = [_random_marginal(generator) for _ in range(D)]
+    return _tied(name, [_random_marginal(generator) for _ in range(D)], generator)
+
+
+def generate_positive(name: str, D: int, generator: np.random.Generator) -> BenchmarkProblem:
+    """A member of the family of numbers that are positive, and may be zero for all one knows."""
+    return _tied(name, [_random_positive(generator) for _ in range(D)], generator)
+
+
+def _tied(
+    name: str, marginals: list[CutMarginal], generator: np.random.Generator
+) -> BenchmarkProblem:
+    D = len(marginals)
     correlation = np.eye(D)
     if generator.uniform() < TIED:
         loadings = generator.uniform(*LOADINGS, size=D) * generator.choice([-1.0, 1.0], size=D)
@@ -112,6 +124,17 @@ def _random_marginal(generator: np.random.Generator) -> CutMarginal:
         return CutMarginal(log_normal, 0.0, float(log_normal.isf(FAR_TAIL)))
     # The peak lies within an sd of the lower bound, on either side of it.
     return CutMarginal(stats.norm(generator.uniform(-1, 1) * scale, scale), 0.0, 6 * scale)
+
+
+def _random_positive(generator: np.random.Generator) -> CutMarginal:
+    scale = float(np.exp(generator.uniform(-2, 2)))
+    distributions = (
+        stats.expon(scale=scale),
+        stats.halfnorm(scale=scale),
+        stats.gamma(generator.uniform(0.7, 1.5), scale=scale),
+        stats.lognorm(generator.uniform(0.5, 1.0), scale=scale),
+    )
+    return CutMarginal(distributions[generator.integers(4)], 0.0, np.inf)
 
 
 def _answers(marginals: list[CutMarginal], correlation: Array, offset: float) -> Answers:

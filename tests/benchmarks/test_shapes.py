@@ -40,6 +40,8 @@ def check_moments(problem, log_evidence, points, weights, tolerance):
         ("rosenbrock-2-1", 150, 1e-3),
         ("skewed-2-3", 70, 5e-3),  # a product
         ("skewed-2-1", 80, 5e-3),  # a copula
+        ("positive-2-0", 80, 5e-3),
+        ("positive-2-4", 80, 5e-3),
         ("halfspace-2-0", 105, 2e-2),
         ("halfspace-2-1", 105, 2e-2),
         ("simplex-2-1", 150, 2e-2),
@@ -49,7 +51,7 @@ def check_moments(problem, log_evidence, points, weights, tolerance):
 def test_answers_agree_with_a_grid_in_two_dimensions(name, n, tolerance):
     problem = load_problem(name, None)
     # Marginals that lean on their lower bound need their nodes there.
-    steps = np.linspace(0, 1, n + 1) ** (2 if name.startswith("skewed") else 1)
+    steps = np.linspace(0, 1, n + 1) ** (2 if name.startswith(("skewed", "positive")) else 1)
     ends = [m.quantile([1e-7, 1 - 1e-7]) for m in problem.marginals]
     edges = [low + (high - low) * steps for low, high in ends]
     sides = [0.5 * (edge[1:] + edge[:-1]) for edge in edges]

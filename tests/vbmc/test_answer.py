@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 from tests.vbmc.hills import HOME, OTHER, SD, around, learnt, over_the_box, two_hills
 from tests.vbmc.quadrature import quadrature
-from tests.vbmc.support import EXACT, LOG_EVIDENCE, NAMES, TRANSFORM, design, evaluation, row
+from tests.vbmc.support import (
+    EXACT,
+    LOG_EVIDENCE,
+    NAMES,
+    TRANSFORM,
+    design,
+    evaluation,
+    log_joint,
+    row,
+)
 
 from sparing.problem.bending import Stretch
 from sparing.problem.evaluations import Status
+from sparing.problem.parameter_transform import ParameterTransform
+from sparing.problem.problem import Problem
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.variational.posterior import Posterior
@@ -19,8 +30,8 @@ from sparing.vbmc.answer import (
     LastFit,
     SmallestError,
     ThoroughSample,
+    best_described,
     is_contradicted,
-    stretched,
 )
 from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LookElsewhere, Trusting
@@ -199,45 +210,77 @@ def drawn(points):
     return WeightedSample(points, np.zeros(n), np.full(n, 1.0 / n), 0.0, 0.01, 0.0, -np.inf)
 
 
-def fitted(points, n_components=40):
-    """The plain mixture, and what the stretch makes of it."""
-    draws, generator = drawn(points), np.random.default_rng(2)
+def positive(dimension):
+    """Coordinates of positive parameters, u = (log x - c) / w."""
+    ones = np.ones(dimension)
+    box = 0.1 * ones, 2.0 * ones
+    return ParameterTransform.from_problem(Problem(log_joint, *box, lower=0.0 * ones))
+
+
+def described(x, transform, n_components=40):
+    """The plain mixture of draws x, and the best one with its coordinates."""
+    draws, generator = drawn(transform.to_working(x)), np.random.default_rng(2)
     plain = draws.mixture(n_components, generator)
-    return plain, *stretched(plain, draws, n_components, generator)
+    return plain, *best_described(plain, draws, transform, n_components, generator)
+
+
+def exponential(n, dimension, seed=1):
+    return np.random.default_rng(seed).exponential(size=(n, dimension))
 
 
 def test_a_posterior_that_ends_sharply_is_described_in_stretched_coordinates():
-    """Six exponential distributions, in logarithms: each of sd one, and 3.69 at 97.5 %."""
-    points = np.log(np.random.default_rng(1).exponential(size=(2**13, 6)))
-    plain, mixture, stretch = fitted(points)
-    rough = np.exp(plain.sample(2**17, np.random.default_rng(3)))
-    found = np.exp(stretch.backwards(mixture.sample(2**17, np.random.default_rng(3))))
+    """Six exponential distributions: each of sd one, and 3.69 at 97.5 %."""
+    transform = positive(6)
+    plain, mixture, coordinates = described(exponential(2**13, 6), transform)
+    rough = transform.to_user(plain.sample(2**17, np.random.default_rng(3)))
+    found = coordinates.to_user(mixture.sample(2**17, np.random.default_rng(3)))
     assert np.all(rough.std(axis=0) > 1.1)
     np.testing.assert_allclose(found.std(axis=0), 1.0, atol=0.06)
     np.testing.assert_allclose(found.mean(axis=0), 1.0, atol=0.03)
     np.testing.assert_allclose(np.quantile(found, 0.975, axis=0), 3.69, rtol=0.05)
-    # Its density is the one that the draws come from: sum of u - e^u.
-    u = np.log(np.random.default_rng(4).exponential(size=(2000, 6)))
-    v = stretch.forwards(u)
-    error = mixture.log_density(v) - stretch.log_jacobian(v) - (u - np.exp(u)).sum(axis=1)
-    assert np.abs(np.median(error)) < 0.1
+    # Its density is that of the draws, minus the sum of x.
+    x = exponential(2000, 6, seed=4)
+    error = Posterior(mixture, coordinates, ("x",) * 6).log_density(x) + x.sum(axis=1)
+    assert abs(np.median(error)) < 0.1
     assert np.mean(error) > -0.15  # the divergence from it
 
 
-def test_a_normal_posterior_stays_as_it_is():
-    points = np.random.default_rng(1).normal(size=(2**12, 3)) @ np.diag([1.0, 30.0, 0.01])
-    plain, mixture, stretch = fitted(points, 10)
-    assert stretch is None
-    assert mixture is plain
+def test_single_parameters_are_stretched_where_the_present_coordinates_mix_them():
+    turned = np.linalg.qr(np.random.default_rng(5).normal(size=(6, 6)))[0]
+    transform = positive(6).whitened(np.zeros(6), turned, 3)
+    plain, mixture, coordinates = described(exponential(2**13, 6), transform)
+    assert coordinates.whitening is None
+    assert [type(bend) for bend in coordinates.bends] == [Stretch]
+    rough = transform.to_user(plain.sample(2**17, np.random.default_rng(3)))
+    found = coordinates.to_user(mixture.sample(2**17, np.random.default_rng(3)))
+    assert rough.std(axis=0).max() > 1.2
+    np.testing.assert_allclose(found.std(axis=0), 1.0, atol=0.07)
 
 
-def test_a_stretch_that_describes_the_draws_no_better_is_not_kept(monkeypatch):
-    points = np.log(np.random.default_rng(1).exponential(size=(2**12, 2)))
-    useless = Stretch(np.zeros(2), np.ones(2), np.full(2, 3.0), np.full(2, 3.0))
-    monkeypatch.setattr(answer_module, "stretch_of", lambda points: useless)
-    plain, mixture, stretch = fitted(points)
-    assert stretch is None
-    assert mixture is plain
+def test_a_mixture_that_has_the_moments_of_the_draws_stays_as_it_is():
+    normal = np.random.default_rng(1).normal(size=(2**12, 2))
+    for x, transform in ((exponential(2**12, 1), positive(1)), (normal, TRANSFORM)):
+        plain, mixture, coordinates = described(x, transform)
+        assert mixture is plain
+        assert coordinates is transform
+
+
+def test_coordinates_that_are_no_better_are_not_taken(monkeypatch):
+    useless = Stretch(np.zeros(6), np.ones(6), np.full(6, 3.0), np.full(6, 3.0))
+    for stretch in (useless, None):
+        monkeypatch.setattr(answer_module, "stretch_of", lambda points, found=stretch: found)
+        plain, mixture, coordinates = described(exponential(2**12, 6), transform := positive(6))
+        assert mixture is plain
+        assert coordinates is transform
+
+
+def test_a_mixture_beyond_what_a_float_can_hold_is_no_reason_to_stop():
+    wide = drawn(np.random.default_rng(1).normal(size=(2**11, 2)) * 1e3)
+    transform, generator = positive(2), np.random.default_rng(2)
+    plain = wide.mixture(5, generator)
+    with np.errstate(over="ignore"):
+        mixture, _ = best_described(plain, wide, transform, 5, generator)
+    assert np.isfinite(mixture.means).all()
 
 
 def test_the_paper_samples_nothing(both):

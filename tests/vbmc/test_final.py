@@ -20,7 +20,9 @@ from tests.vbmc.support import (
     state,
 )
 
+from sparing.problem.bending import Stretch
 from sparing.problem.evaluations import Status
+from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.warning_text import WarningTopic
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
@@ -79,11 +81,13 @@ class Recorded:
 
     sd: float = 0.1
     doubt: Doubt = Doubt()
+    transform: ParameterTransform = TRANSFORM
     asked: list = field(default_factory=list)
 
     def answer(self, known, mixture, record, evidence_strategy, exploration, generator):
         self.asked.append((known, mixture, record, generator.random()))
-        return ThoroughAnswer(evidence(log_evidence=-7.0, sd=self.sd), EXACT, self.doubt)
+        found = evidence(log_evidence=-7.0, sd=self.sd)
+        return ThoroughAnswer(found, EXACT, self.doubt, self.transform)
 
 
 def test_a_stable_run_returns_its_last_surrogate_sampled_once_more():
@@ -92,6 +96,15 @@ def test_a_stable_run_returns_its_last_surrogate_sampled_once_more():
     assert found.posterior.mixture is EXACT
     assert (found.posterior.transform, found.posterior.names) == (TRANSFORM, NAMES)
     assert found.evidence.log_evidence == -7.0
+
+
+def test_coordinates_of_the_answer_alone_have_a_number_of_their_own():
+    stretch = Stretch(np.zeros(2), np.ones(2), np.ones(2), np.ones(2))
+    other = TRANSFORM.bent([stretch], number=1)
+    settings = replace(Settings(), final_fit=Recorded(sd=0.001, transform=other))
+    posterior = chosen(settings, converged=True).posterior
+    assert posterior.transform.bends == (stretch,)
+    assert posterior.transform.number == len(HISTORY) + 1
 
 
 def test_a_stable_run_returns_what_it_had_when_that_sample_is_much_less_certain():

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparing.problem.bending import Stretch
+from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation
+from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.training_data import working_values
+from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture, even_sample, unchanged
 from sparing.variational.stretching import stretch_of
@@ -30,7 +32,11 @@ UNKNOWN_SD = 1.0  # nats: a solution with a larger error does not know
 # wrong by less than that there.
 CONTRADICTION = 3.0
 N_OWN_DRAWS = 2**11
-N_STRETCHED = 2**11  # draws by which the stretch is found
+N_STRETCHED = 2**11  # draws by which a stretch is found
+N_EVEN = 2**13  # draws that tell a mixture's moments
+# A mixture has the moments of n draws if it is no further from them than so many times what chance
+# makes of each, 1 / n nats. Other coordinates are worth it where this share of a misfit is left.
+BY_CHANCE, SHARE_LEFT = 3.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -86,13 +92,13 @@ def is_contradicted(past: Iteration, evaluations: Sequence[Evaluation]) -> bool:
 class ThoroughAnswer:
     """The evidence and the posterior, and how much more of it nobody has seen.
 
-    The mixture is in stretched coordinates where there is a stretch.
+    The mixture is in the coordinates of the transform, which need not be the surrogate's.
     """
 
     evidence: Evidence
     mixture: Mixture
     doubt: Doubt
-    stretch: Stretch | None = None
+    transform: ParameterTransform
 
 
 @dataclass(frozen=True)
@@ -132,10 +138,12 @@ class ThoroughSample:
         )
         final = replace(known, posterior=unchanged(posterior))
         doubt = exploration.doubt(final, particles, generator)
+        transform = known.transform
         if isinstance(posterior, NormalMixture):  # not cut off at an edge
-            posterior, stretch = stretched(posterior, draws, self.n_components, generator)
-            return ThoroughAnswer(found, posterior, doubt, stretch)
-        return ThoroughAnswer(found, posterior, doubt)
+            posterior, transform = best_described(
+                posterior, draws, transform, self.n_components, generator
+            )
+        return ThoroughAnswer(found, posterior, doubt, transform)
 
 
 @dataclass(frozen=True)
@@ -155,21 +163,49 @@ class LastFit:
         return None
 
 
-def stretched(
+def best_described(
     plain: NormalMixture,
     draws: WeightedSample,
+    transform: ParameterTransform,
     n_components: int,
     generator: np.random.Generator,
-) -> tuple[NormalMixture, Stretch | None]:
-    """The mixture of the draws in coordinates in which each is nearly normal by itself.
+) -> tuple[NormalMixture, ParameterTransform]:
+    """The draws' mixture, and its coordinates: those in which it has their moments.
 
-    The plain one, and no stretch, where that describes them better.
+    The user's moments, which hang on tails that hardly count in working coordinates. Where the
+    plain mixture fails, the present coordinates are stretched, and those of the single parameters.
     """
-    stretch = stretch_of(draws.equally_weighted(N_STRETCHED, generator))
-    if stretch is None:
-        return plain, None
-    points = stretch.forwards(draws.points)
-    mixture = replace(draws, points=points).mixture(n_components, generator)
-    log_density = mixture.log_density(points) - stretch.log_jacobian(points)
-    gain = draws.probabilities @ (log_density - plain.log_density(draws.points))
-    return (mixture, stretch) if gain > 0.0 else (plain, None)
+    x = transform.to_user(draws.points)
+    told = _moments(x, draws.probabilities, transform)
+
+    def misfit(mixture: NormalMixture, coordinates: ParameterTransform) -> float:
+        x = coordinates.to_user(even_sample(mixture, N_EVEN))
+        with np.errstate(all="ignore"):  # beyond what a float can hold: then nothing is better
+            found = _moments(x, np.full(len(x), 1.0 / len(x)), coordinates)
+            divergence = gaussianised_symmetric_kl(*found, *told)
+        return divergence if np.isfinite(divergence) else np.inf
+
+    best, smallest = (plain, transform), misfit(plain, transform)
+    D = transform.dimension
+    if smallest <= BY_CHANCE * (D + D * (D + 1) / 2) / draws.effective_size:
+        return best
+    starts = {start.number: start for start in (transform, transform.unwhitened())}
+    for number, start in starts.items():
+        points = draws.points if number == transform.number else start.to_working(x)
+        moved = replace(draws, points=points)
+        stretch = stretch_of(moved.equally_weighted(N_STRETCHED, generator))
+        if stretch is None:
+            continue
+        moved = replace(draws, points=stretch.forwards(points))
+        mixture, coordinates = moved.mixture(n_components, generator), start.bent([stretch])
+        if (found := misfit(mixture, coordinates)) < SHARE_LEFT * smallest:
+            best, smallest = (mixture, coordinates), found
+    return best
+
+
+def _moments(x: Array, probabilities: Array, transform: ParameterTransform) -> tuple[Array, Array]:
+    """Mean (D,) and covariance (D, D) of points x (m, D); of periodic parameters on the circle."""
+    unwrapped = transform.unwrapped(x, transform.mean(x))
+    mean = probabilities @ unwrapped
+    offsets = unwrapped - mean
+    return mean, (offsets.T * probabilities) @ offsets

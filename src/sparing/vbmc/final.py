@@ -6,7 +6,7 @@ q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (E
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,9 +57,9 @@ def final_solution(
     thorough = thorough_answer(state, evaluations, settings, streams)
     if thorough is not None:
         if thorough.evidence.sd <= WORTHWHILE * evidence.sd:
-            evidence, transform = thorough.evidence, state.transform
-            if thorough.stretch is not None:  # numbers up to that of the last iteration are taken
-                transform = transform.bent([thorough.stretch], state.iteration + 1)
+            evidence, transform = thorough.evidence, thorough.transform
+            if transform is not state.transform:  # numbers up to the last iteration's are taken
+                transform = replace(transform, number=state.iteration + 1)
             posterior = Posterior(thorough.mixture, transform, posterior.names)
         evidence = evidence.doubted(thorough.doubt)
     return FinalSolution(posterior, chosen.elbo, chosen.elbo_sd, evidence)
