@@ -21,6 +21,7 @@ from sparing.problem.bending import Stretch
 from sparing.problem.evaluations import Status
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
+from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.variational.posterior import Posterior
@@ -111,6 +112,26 @@ def test_what_contradicts_a_solution():
     assert not with_value((0.0, 0.0), -50.0)  # too much is what an error is for
     higher = replace(past, log_evidence=LOG_EVIDENCE - 3.1)
     assert is_contradicted(higher, design())
+
+
+class LeftHalf:
+    """A support that ends at zero."""
+
+    def contains(self, points):
+        return points[:, 0] < 0.0
+
+
+def test_what_lies_beyond_an_edge_contradicts_a_solution_only_where_there_is_a_value():
+    normal = NormalMixture.of_covariances(
+        np.ones(1), np.zeros((1, 2)), np.diag(EXACT.lengths * EXACT.scales[0])[None] ** 2
+    )
+    half = Posterior(CutMixture(normal, LeftHalf()), TRANSFORM, NAMES)
+    past = row(log_evidence=LOG_EVIDENCE - np.log(2.0), posterior=half)
+    inside = [entry for entry in design() if entry.x[0] < 0.0]
+    deep = [evaluation(20 + i, (-4.0 - i, 0.0)) for i in range(5)]  # normal, and far outside
+    assert not is_contradicted(past, [*inside, *deep, *unusable_entries()])
+    assert not is_contradicted(past, deep)
+    assert is_contradicted(past, [*inside, evaluation(30, (1.0, 0.0))])
 
 
 def unusable_entries():

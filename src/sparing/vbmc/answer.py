@@ -82,9 +82,10 @@ def is_contradicted(past: Iteration, evaluations: Sequence[Evaluation]) -> bool:
     posterior, transform = past.posterior.mixture, past.posterior.transform
     usable = [entry for entry in evaluations if entry.usable]
     inputs, values = working_values(usable, transform)
-    own = posterior.log_density(even_sample(posterior, N_OWN_DRAWS))
+    own = even_sample(posterior, N_OWN_DRAWS)
+    tail = np.quantile(posterior.log_density(own[posterior.contains(own)]), LEFT_OUT)
     told = values - past.log_evidence
-    within = told > np.quantile(own, LEFT_OUT)
+    within = told > tail
     return bool(np.any(told[within] - posterior.log_density(inputs[within]) > CONTRADICTION))
 
 
