@@ -287,7 +287,7 @@ def test_a_mixture_that_has_the_moments_of_the_draws_stays_as_it_is():
 
 
 def test_coordinates_that_are_no_better_are_not_taken(monkeypatch):
-    useless = Stretch(np.zeros(6), np.ones(6), np.full(6, 3.0), np.full(6, 3.0))
+    useless = Stretch(np.zeros(6), np.ones(6), np.zeros(6), np.ones(6))  # u = w
     for stretch in (useless, None):
         monkeypatch.setattr(answer_module, "stretch_of", lambda points, found=stretch: found)
         plain, mixture, coordinates = described(exponential(2**12, 6), transform := positive(6))
