@@ -77,8 +77,9 @@ def test_a_run_that_has_lost_its_way_returns_what_it_knew():
     rows = history(LOST, log_evidence=LOG_EVIDENCE, posterior=EXACTLY)
     strategy = SmallestError(n_recent=3)
     assert strategy.choose(rows, design()) == 1
-    assert strategy.choose(rows[:4], design()) == 1  # nor do the recent ones include it then...
-    assert strategy.choose(rows[:5], design()) == 2  # ...where one of them knows, it is taken
+    # As long as one of the recent ones knows, the best of these is taken.
+    assert strategy.choose(rows[:4], design()) == 1
+    assert strategy.choose(rows[:5], design()) == 2
     warm_up = [replace(past, warm_up=t == 1) for t, past in enumerate(rows)]
     assert strategy.choose(warm_up, design()) == 2
     worse = history([9.0, 8.0, 8.5, 7.0, 5.0], log_evidence=LOG_EVIDENCE, posterior=EXACTLY)

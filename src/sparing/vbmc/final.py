@@ -50,7 +50,7 @@ def final_solution(
     *,
     converged: bool,
 ) -> FinalSolution:
-    """The last solution when stable, else the best recent one; sampled anew where that helps."""
+    """The last solution when stable, else the best there was; sampled anew where that helps."""
     index = -1 if converged else settings.answer.choose(state.history, evaluations)
     chosen = state.history[index]
     posterior, evidence = chosen.posterior, chosen.evidence
@@ -105,7 +105,7 @@ def warnings_for_the_user(
     if stop_reason is not StopReason.STABLE:
         texts[WarningTopic.CONVERGENCE] = (
             f"the solution did not become stable ({stop_reason}); what is returned is the best "
-            "recent one. Allow more evaluations, or compare several runs with other seeds"
+            "there was. Allow more evaluations, or compare several runs with other seeds"
         )
     if state.searching:
         texts[WarningTopic.SEARCH] = (
