@@ -300,9 +300,7 @@ def test_a_mixture_beyond_what_a_float_can_hold_is_no_reason_to_stop():
     wide = drawn(np.random.default_rng(1).normal(size=(2**11, 2)) * 1e3)
     transform, generator = positive(2), np.random.default_rng(2)
     plain = wide.mixture(5, generator)
-    with np.errstate(over="ignore"):
-        mixture, _ = best_described(plain, wide, transform, 5, generator)
-    assert np.isfinite(mixture.means).all()
+    assert best_described(plain, wide, transform, 5, generator) == (plain, transform)
 
 
 def test_the_paper_samples_nothing(both):

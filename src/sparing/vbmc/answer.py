@@ -181,10 +181,8 @@ def best_described(
 
     def misfit(mixture: NormalMixture, coordinates: ParameterTransform) -> float:
         x = coordinates.to_user(even_sample(mixture, N_EVEN))
-        with np.errstate(all="ignore"):  # beyond what a float can hold: then nothing is better
-            found = _moments(x, np.full(len(x), 1.0 / len(x)), coordinates)
-            divergence = gaussianised_symmetric_kl(*found, *told)
-        return divergence if np.isfinite(divergence) else np.inf
+        found = _moments(x, np.full(len(x), 1.0 / len(x)), coordinates)
+        return gaussianised_symmetric_kl(*found, *told)  # infinite where a moment is
 
     best, smallest = (plain, transform), misfit(plain, transform)
     D = transform.dimension
@@ -206,7 +204,8 @@ def best_described(
 
 def _moments(x: Array, probabilities: Array, transform: ParameterTransform) -> tuple[Array, Array]:
     """Mean (D,) and covariance (D, D) of points x (m, D); of periodic parameters on the circle."""
-    unwrapped = transform.unwrapped(x, transform.mean(x))
-    mean = probabilities @ unwrapped
-    offsets = unwrapped - mean
-    return mean, (offsets.T * probabilities) @ offsets
+    with np.errstate(all="ignore"):  # they may be beyond what a float can hold
+        unwrapped = transform.unwrapped(x, transform.mean(x))
+        mean = probabilities @ unwrapped
+        offsets = unwrapped - mean
+        return mean, (offsets.T * probabilities) @ offsets

@@ -57,10 +57,8 @@ def final_solution(
     thorough = thorough_answer(state, evaluations, settings, streams)
     if thorough is not None:
         if thorough.evidence.sd <= WORTHWHILE * evidence.sd:
-            evidence, transform = thorough.evidence, thorough.transform
-            if transform is not state.transform:  # numbers up to the last iteration's are taken
-                transform = replace(transform, number=state.iteration + 1)
-            posterior = Posterior(thorough.mixture, transform, posterior.names)
+            evidence = thorough.evidence
+            posterior = Posterior(thorough.mixture, thorough.transform, posterior.names)
         evidence = evidence.doubted(thorough.doubt)
     return FinalSolution(posterior, chosen.elbo, chosen.elbo_sd, evidence)
 
@@ -77,7 +75,7 @@ def thorough_answer(
     last = state.history[-1]
     known = what_is_known(state.trained, last, evaluations)
     generator = streams.generator("answer", state.iteration)
-    return settings.final_fit.answer(
+    found = settings.final_fit.answer(
         known,
         state.mixture,
         track_record(state.history),
@@ -85,6 +83,10 @@ def thorough_answer(
         settings.exploration,
         generator,
     )
+    if found is None or found.transform is known.transform:
+        return found
+    # Coordinates of the answer alone: numbers up to that of the last iteration are taken.
+    return replace(found, transform=replace(found.transform, number=state.iteration + 1))
 
 
 def _spread_over_the_box(posterior: Posterior) -> Array:
