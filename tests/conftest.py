@@ -28,6 +28,7 @@ SLOW = (
     "store/test_durability.py",
     "testing",
     "vbmc/test_bent_run.py",
+    "vbmc/test_skewed_run.py",
     "vbmc/test_events.py",
     "vbmc/test_held_out_draws.py",
     "vbmc/test_two_modes.py",

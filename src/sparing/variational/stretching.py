@@ -35,7 +35,8 @@ def stretch_of(points: Array) -> Stretch | None:
     if gains.max() < SMALLEST_GAIN:
         return None
     # A coordinate that gains nothing stays as it is: sinh(asinh t) is t.
-    skewness, log_tail, shift = np.where(gains[:, None] < SMALLEST_GAIN, 0.0, parameters).T
+    kept = np.where(gains[:, None] < SMALLEST_GAIN, 0.0, parameters)
+    skewness, log_tail, shift = kept.T.copy()
     return Stretch(mean + sd * shift, sd, skewness, np.exp(log_tail))
 
 
