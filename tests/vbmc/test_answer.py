@@ -90,9 +90,12 @@ def test_but_nothing_that_a_later_value_contradicts():
     rows = history(LOST, log_evidence=LOG_EVIDENCE, posterior=EXACTLY)
     elsewhere = evaluation(10, (40.0, 0.0), -1.0)  # another mode
     assert SmallestError(n_recent=3).choose(rows, [*design(), elsewhere]) == 6
-    # The third knew of it.
+    # One of the recent ones knows of it, with a larger error than the last.
     means = [[0.0, 0.0], [10.0, 0.0]]
     both = Posterior(GaussianMixture([0.5, 0.5], means, [0.25, 0.25], [1.0, 1.0]), TRANSFORM, NAMES)
+    rows[5] = replace(rows[5], posterior=both, log_evidence=LOG_EVIDENCE + np.log(2.0))
+    assert SmallestError(n_recent=3).choose(rows, [*design(), elsewhere]) == 5
+    # So did the third.
     rows[2] = replace(rows[2], posterior=both, log_evidence=LOG_EVIDENCE + np.log(2.0))
     assert SmallestError(n_recent=3).choose(rows, [*design(), elsewhere]) == 2
 

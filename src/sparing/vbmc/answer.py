@@ -44,7 +44,7 @@ class SmallestError:
     """Without stability: the solution with the smallest error of the evidence among the last few.
 
     The ELCBO of a surrogate that was wrong may be the best there ever was. Where all of these say
-    that they do not know, the surrogate has gone wrong of late: then an earlier solution that no
+    that they do not know, the surrogate has gone wrong of late: then, of all solutions that no
     value contradicts, the one with the smallest error.
     """
 
@@ -57,8 +57,8 @@ class SmallestError:
         recent = first + int(np.argmin(sds[first:]))
         if sds[recent] <= UNKNOWN_SD:
             return recent
-        earlier = [t for t in range(first) if sds[t] < sds[recent] and not history[t].warm_up]
-        for t in sorted(earlier, key=lambda t: sds[t]):
+        settled = [t for t, past in enumerate(history) if not past.warm_up]
+        for t in sorted(settled, key=lambda t: sds[t]):
             if not is_contradicted(history[t], evaluations):
                 return t
         return recent
