@@ -8,6 +8,7 @@ import pytest
 from tests.hand_made import with_outcome
 from tests.vbmc.support import (
     EXACT,
+    LOG_EVIDENCE,
     NAMES,
     ROUGH,
     STREAMS,
@@ -241,8 +242,11 @@ def test_other_coordinates_are_tried_at_once_in_a_run_that_was_told_much():
 
 
 def whitened_row(iteration, sd, transform, **changes):
-    posterior = Posterior(ROUGH, transform, NAMES)
-    return row(iteration, log_evidence_sd=sd, posterior=posterior, **changes)
+    """A solution that is right, in these coordinates."""
+    lengths = np.ones(2) if transform.whitening is None else np.diag(transform.whitening.matrix)
+    posterior = Posterior(replace(EXACT, lengths=lengths), transform, NAMES)
+    facts = {"log_evidence": LOG_EVIDENCE, "log_evidence_sd": sd, "posterior": posterior}
+    return row(iteration, **facts, **changes)
 
 
 def test_coordinates_that_have_served_well_are_tried_again():
@@ -253,19 +257,23 @@ def test_coordinates_that_have_served_well_are_tried_again():
         whitened_row(3, 0.5, later),
     ]
     before = state(rows, transform=later)
-    assert proven_coordinates(before) is earlier
+    assert proven_coordinates(before, []) is earlier
     assert earlier in algorithm().other_coordinates(before, DIAGONAL, [])
     # Not where they are the present ones, or the first, which are tried anyway...
-    assert proven_coordinates(state(rows, transform=earlier)) is None
+    assert proven_coordinates(state(rows, transform=earlier), []) is None
     first = [*rows, whitened_row(4, 0.05, TRANSFORM)]
-    assert proven_coordinates(state(first, transform=later)) is None
+    assert proven_coordinates(state(first, transform=later), []) is None
     # ...nor where circles have been cut open elsewhere since, nor before there are any.
-    assert proven_coordinates(state(rows, transform=replace(later, turning=-4))) is None
-    assert proven_coordinates(state(rows[:1], transform=later)) is None
-    assert proven_coordinates(state([], transform=later)) is None
+    assert proven_coordinates(state(rows, transform=replace(later, turning=-4)), []) is None
+    assert proven_coordinates(state(rows[:1], transform=later), []) is None
+    assert proven_coordinates(state([], transform=later), []) is None
     # Nothing is tried between times.
     recently = replace(before, last_whitening=before.iteration)
     assert algorithm().other_coordinates(recently, DIAGONAL, []) == []
+    # Nor those of a solution that a value contradicts, however sure it was: here another mode.
+    elsewhere = [*design(), evaluation(10, (40.0, 0.0), 5.0)]
+    assert proven_coordinates(before, design()) is earlier
+    assert proven_coordinates(before, elsewhere) is None
 
 
 def test_coordinates_in_which_the_surrogate_gains_are_kept():

@@ -24,22 +24,19 @@ def result():
     return sparing.infer(problem, seed=1, max_evaluations=75, progress=False)
 
 
-def test_its_moments_are_those_of_the_surrogate(result):
-    """Whose posterior the draws are once they are weighted by it."""
+def test_the_answer_has_coordinates_of_its_own(result):
+    """How much better they are is tested with exact draws, in test_answer.py."""
     posterior = result.posterior
     assert isinstance(posterior.transform.bends[-1], Stretch)
     numbers = [info.posterior.transform.number for info in result.history]
     assert posterior.transform.number not in numbers
-    x = posterior.sample(2**14, seed=3)
+    # Weighted by the surrogate its draws count nearly alike.
+    x = posterior.sample(2**12, seed=3)
     mean, sd = result.surrogate.log_joint(x)
     belief = belief_in(result.surrogate.surrogate)
     log_weights = believed(mean, sd**2, belief=belief) - posterior.log_density(x)
     weights = np.exp(log_weights - log_weights.max())
-    weights /= weights.sum()
-    centre = weights @ x
-    assert 1.0 / (weights @ weights) > 0.8 * len(x)
-    np.testing.assert_allclose(posterior.mean, centre, atol=0.05 * posterior.sd.max(), rtol=0.05)
-    np.testing.assert_allclose(posterior.sd, np.sqrt(weights @ (x - centre) ** 2), rtol=0.15)
+    assert weights.sum() ** 2 > 0.8 * len(x) * (weights @ weights)
 
 
 def test_density_marginals_and_draws_agree(result):

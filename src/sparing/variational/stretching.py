@@ -1,4 +1,4 @@
-"""The stretch in which weighted draws are nearest to normal ones, coordinate by coordinate.
+"""The stretch in which draws are nearest to normal ones, coordinate by coordinate.
 
 A mixture of normals describes a marginal that ends sharply, as that of a positive parameter's
 logarithm does, by tails that reach beyond it; one skewed coordinate it can afford, not six. In

@@ -23,6 +23,7 @@ from sparing.variational.cut_mixture import cut
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.variational.other_coordinates import carry_over
 from sparing.variational.whitening import Shape
+from sparing.vbmc.answer import is_contradicted
 from sparing.vbmc.assessment import (
     Estimate,
     complete_iteration,
@@ -145,7 +146,7 @@ class Algorithm:
             shapes.append(parabola)  # gradients show it before anything has been found
         strategy, last = self.settings.coordinates, state.last_whitening
         found = strategy.candidates(state.transform, shapes, state.iteration, last)
-        if found and (proven := proven_coordinates(state)) is not None:
+        if found and (proven := proven_coordinates(state, evaluations)) is not None:
             found.append(proven)
         return found
 
@@ -180,16 +181,21 @@ class Algorithm:
         return fit_posterior(state, best, start, settings, streams)
 
 
-def proven_coordinates(state: State) -> ParameterTransform | None:
+def proven_coordinates(
+    state: State, evaluations: Sequence[Evaluation]
+) -> ParameterTransform | None:
     """Those of the solution with the smallest error so far; None where nothing is new about them.
 
-    Others are made from what the surrogate takes for the posterior. Once it has made something up,
-    so are they, and nothing but these leads back (docs/decisions/0019).
+    Of those that no value contradicts. Others are made from what the surrogate takes for the
+    posterior. Once it has made something up, so are they, and nothing but these leads back
+    (docs/decisions/0019).
     """
     current = state.transform
     settled = [past for past in state.history if not past.warm_up]
-    if not settled:
+    settled.sort(key=lambda past: past.log_evidence_sd)
+    best = next((past for past in settled if not is_contradicted(past, evaluations)), None)
+    if best is None:
         return None
-    best = min(settled, key=lambda past: past.log_evidence_sd).posterior.transform
-    is_new = best.number not in (current.number, current.turning)
-    return best if is_new and best.turning == current.turning else None
+    transform = best.posterior.transform
+    is_new = transform.number not in (current.number, current.turning)
+    return transform if is_new and transform.turning == current.turning else None

@@ -18,6 +18,7 @@ from sparing.surrogate.training_data import working_values
 from sparing.variational.divergence import gaussianised_symmetric_kl
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import Mixture, NormalMixture, even_sample, unchanged
+from sparing.variational.posterior import Posterior
 from sparing.variational.stretching import stretch_of
 from sparing.vbmc.evidence import Doubt, Evidence, LowerBound, SurrogatePosterior
 from sparing.vbmc.exploration import LEFT_OUT, LookElsewhere, Trusting, believed_part
@@ -33,7 +34,6 @@ UNKNOWN_SD = 1.0  # nats: a solution with a larger error does not know
 CONTRADICTION = 3.0
 N_OWN_DRAWS = 2**11
 N_STRETCHED = 2**11  # draws by which a stretch is found
-N_EVEN = 2**13  # draws that tell a mixture's moments
 # A mixture has the moments of n draws if it is no further from them than so many times what chance
 # makes of each, 1 / n nats. Other coordinates are worth it where this share of a misfit is left.
 BY_CHANCE, SHARE_LEFT = 3.0, 0.5
@@ -81,6 +81,8 @@ def is_contradicted(past: Iteration, evaluations: Sequence[Evaluation]) -> bool:
     """Whether there is a value, of whatever time, that a solution's posterior cannot explain."""
     posterior, transform = past.posterior.mixture, past.posterior.transform
     usable = [entry for entry in evaluations if entry.usable]
+    if not usable:
+        return False
     inputs, values = working_values(usable, transform)
     own = even_sample(posterior, N_OWN_DRAWS)
     tail = np.quantile(posterior.log_density(own[posterior.contains(own)]), LEFT_OUT)
@@ -178,11 +180,13 @@ def best_described(
     """
     x = transform.to_user(draws.points)
     told = _moments(x, draws.probabilities, transform)
+    nameless = ("",) * transform.dimension
 
     def misfit(mixture: NormalMixture, coordinates: ParameterTransform) -> float:
-        x = coordinates.to_user(even_sample(mixture, N_EVEN))
-        found = _moments(x, np.full(len(x), 1.0 / len(x)), coordinates)
-        return gaussianised_symmetric_kl(*found, *told)  # infinite where a moment is
+        found = Posterior(mixture, coordinates, nameless)  # what the user would be told
+        with np.errstate(all="ignore"):
+            moments = found.mean, found.covariance
+        return gaussianised_symmetric_kl(*moments, *told)  # infinite where a moment is
 
     best, smallest = (plain, transform), misfit(plain, transform)
     D = transform.dimension
