@@ -43,7 +43,7 @@ MOST_STEPS = 20  # of a search
 WORTH_A_LOOK = 0.3
 # The direction of a funnel is sought by differences, with as many of the draws.
 N_FEW_DRAWS, FEW_STEPS = 2**9, 10
-WORTH_SEEKING = 0.5  # of a ridge's gain: what a funnel must have before that
+WORTH_SEEKING = 0.75  # of a ridge's gain: what a funnel must have before that, which adds a tenth
 N_SCALINGS, DEGREES = 5, 1.0  # fixed-point iterations of the scales, and their t distribution
 LARGEST_RATE = 2.0  # of a scale: a factor of e^2 for each sd; Neal's funnel has 1.5
 
@@ -99,9 +99,10 @@ def _best_bend(z: Array, width: float, minimal_gain: float) -> tuple[Bend, float
         return None
     shift, rates, axes, reach = np.zeros(D), np.zeros(D), np.eye(D), RIDGE_REACH
     e, gain = ridge_direction(z, [*starts, *ridges])
-    few = z[:: max(1, len(z) // N_FEW_DRAWS)]
+    few = z[:N_FEW_DRAWS]  # the first of evenly spread draws are; every fourth are not
     direction, promise = funnel_start(few, [*starts, *funnels])
-    if promise > WORTH_SEEKING * max(gain, minimal_gain):
+    by_chance = 0.5 * D * (D - 1) / len(few)  # of normal draws, by the numbers in S
+    if promise - by_chance > WORTH_SEEKING * max(gain, minimal_gain):
         direction = _climbed_by_differences(lambda e: funnel_gain(few, e), direction)
         promise = funnel_gain(z, direction)
     if max(gain, promise) < minimal_gain:
@@ -192,18 +193,23 @@ def funnel_scales(z: Array, e: Array) -> Array:
     scales = np.zeros((D, D))
     for _ in range(N_SCALINGS):
         scaled = _across(_scaled(scales, -r, z), e)
-        root = np.linalg.cholesky(scaled.T @ scaled / len(z) + np.outer(e, e))
-        squares = np.square(np.linalg.solve(root, scaled.T)).sum(axis=0)
+        inverse = _inverse_root(scaled.T @ scaled / len(z), e)
+        squares = np.square(scaled @ inverse.T).sum(axis=1)
         weights = 1.0 / (DEGREES + squares)
         weights /= weights.sum()
-        root = np.linalg.cholesky((scaled.T * weights) @ scaled + np.outer(e, e))
         centred = r - weights @ r
-        unit = np.linalg.solve(root, scaled.T)
-        slopes = (unit * (weights * centred)) @ unit.T / (weights @ centred**2)
+        inverse = _inverse_root((scaled.T * weights) @ scaled, e)
+        turned = (scaled.T * (weights * centred)) @ scaled
+        slopes = inverse @ turned @ inverse.T / (weights @ centred**2)
         step = _across(_across(slopes, e).T, e)
         values, axes = np.linalg.eigh(scales + 0.25 * (step + step.T))
         scales = (axes * np.clip(values, -LARGEST_RATE, LARGEST_RATE)) @ axes.T
     return scales
+
+
+def _inverse_root(covariance: Array, e: Array) -> Array:
+    """That of the lower Cholesky factor of a covariance across e, with one along it, (D, D)."""
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance + np.outer(e, e))))
 
 
 def _scaled(scales: Array, r: Array, z: Array) -> Array:
