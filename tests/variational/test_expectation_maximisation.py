@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sparing.variational.expectation_maximisation import fitted_mixture
+from sparing.variational.expectation_maximisation import _polynomials, _terms, fitted_mixture
 from sparing.variational.normal_mixture import NormalMixture
 
 TRUTH = NormalMixture.of_covariances(
@@ -165,3 +165,14 @@ def test_many_components_make_a_smooth_density(dimension):
     assert np.linalg.norm(mode) < 0.3 * np.sqrt(dimension)
     highest = -0.5 * dimension * np.log(2.0 * np.pi)
     assert found.log_density(mode[None])[0] == pytest.approx(highest, abs=0.12)
+
+
+@pytest.mark.parametrize("dimension", [1, 4])
+def test_log_densities_of_components_are_polynomials(dimension):
+    generator = np.random.default_rng(7)
+    factors = np.tril(generator.uniform(0.2, 1.0, size=(5, dimension, dimension)))
+    means = generator.normal(size=(5, dimension))
+    mixture = NormalMixture(np.array([0.1, 0.2, 0.3, 0.15, 0.25]), means, factors)
+    points = 3.0 * generator.normal(size=(50, dimension))
+    found = _terms(points) @ _polynomials(mixture)
+    np.testing.assert_allclose(found, mixture.component_log_densities(points), rtol=1e-9, atol=1e-9)

@@ -51,7 +51,8 @@ def fitted_mixture(
     whitening = np.linalg.inv(np.linalg.cholesky(covariance + floor))
     z = np.asarray(offsets @ whitening.T, dtype=np.float64)
     labels = _clusters(z, probabilities, n_components, generator)
-    terms = _terms(offsets) * probabilities[:, None]
+    basis = _terms(offsets)
+    terms = basis * probabilities[:, None]
     n_effective = 1.0 / float(probabilities @ probabilities)
     borrowed = (dimension + 1.0) / n_effective
     sums = [np.bincount(labels, column) for column in terms.T]
@@ -59,38 +60,53 @@ def fitted_mixture(
     for step in range(1, n_steps + (0 if contains is None else EXTRA_STEPS)):
         wide = WIDENING if step == 1 else 1.0
         guess = NormalMixture(mixture.weights, mixture.means, wide * mixture.factors)
-        sums = _expected(guess, offsets, terms)
+        sums = _expected(guess, basis, terms)
         if contains is not None:
             missing = even_sample(guess, N_BEYOND)
             missing = missing[~contains(missing + mean)]
             inside = 1.0 - len(missing) / N_BEYOND
-            sums = inside * sums + _expected(guess, missing, _terms(missing) / N_BEYOND)
+            beyond = _terms(missing)
+            sums = inside * sums + _expected(guess, beyond, beyond / N_BEYOND)
         mixture = _maximised(sums, borrowed, floor)
     if contains is not None:
-        masses = _expected(mixture, offsets, terms[:, :1])[:, 0]
+        masses = _expected(mixture, basis, terms[:, :1])[:, 0]
         mixture = mixture.part(masses > NEGLIGIBLE_MASS / len(masses))
     return NormalMixture(mixture.weights, mixture.means + mean, mixture.factors)
 
 
 def _terms(offsets: Array) -> Array:
-    """Of each point what is summed: one, itself, its products; it is about the common mean."""
+    """The monomials of each point up to the second degree, about the common mean, (N, F)."""
     first, second = np.triu_indices(offsets.shape[1])
     products = offsets[:, first] * offsets[:, second]
     return np.column_stack([np.ones(len(offsets)), offsets, products])
 
 
-def _expected(mixture: NormalMixture, points: Array, terms: Array) -> Array:
-    """The terms of all points (N, ...), shared among the components: (K, ...)."""
-    blocks = (slice(i, i + BLOCK) for i in range(0, len(points), BLOCK))
+def _expected(mixture: NormalMixture, basis: Array, terms: Array) -> Array:
+    """The terms of all points (N, ...), shared among the components: (K, ...).
+
+    ``basis`` are the monomials of the points: log w_k N_k is a polynomial of the second degree.
+    """
+    blocks = (slice(i, i + BLOCK) for i in range(0, len(basis), BLOCK))
     total = np.zeros((mixture.n_components, terms.shape[1]))
+    polynomials = _polynomials(mixture)
     for rows in blocks:
-        total += _responsibilities(mixture, points[rows]).T @ terms[rows]
+        total += _responsibilities(basis[rows] @ polynomials).T @ terms[rows]
     return total
 
 
-def _responsibilities(mixture: NormalMixture, points: Array) -> Array:
-    """The E step: r, (N, K)."""
-    densities = mixture.component_log_densities(points)
+def _polynomials(mixture: NormalMixture) -> Array:
+    """Coefficients of log w_k N_k in the order of `_terms`, (F, K)."""
+    inverse = np.linalg.inv(mixture.factors)
+    precisions = inverse.transpose(0, 2, 1) @ inverse
+    pulls = np.einsum("kij,kj->ki", precisions, mixture.means)
+    constants = mixture.log_heights - 0.5 * np.einsum("ki,ki->k", pulls, mixture.means)
+    first, second = np.triu_indices(mixture.dimension)
+    pairs = np.where(first == second, -0.5, -1.0) * precisions[:, first, second]
+    return np.hstack([constants[:, None], pulls, pairs]).T
+
+
+def _responsibilities(densities: Array) -> Array:
+    """The E step: r, (N, K), of log w_k N_k, which are overwritten."""
     densities -= densities.max(axis=1, keepdims=True)
     np.exp(densities, out=densities)
     densities /= densities.sum(axis=1, keepdims=True)

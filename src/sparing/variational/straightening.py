@@ -209,7 +209,8 @@ def funnel_scales(z: Array, e: Array) -> Array:
 
 def _inverse_root(covariance: Array, e: Array) -> Array:
     """That of the lower Cholesky factor of a covariance across e, with one along it, (D, D)."""
-    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance + np.outer(e, e))))
+    root = np.linalg.cholesky(covariance + np.outer(e, e))
+    return np.asarray(np.linalg.inv(root), dtype=np.float64)
 
 
 def _scaled(scales: Array, r: Array, z: Array) -> Array:
