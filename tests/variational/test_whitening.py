@@ -14,7 +14,13 @@ from sparing.variational.other_coordinates import (
     in_coordinates,
     moments_in,
 )
-from sparing.variational.whitening import Unwhitened, Whitened, anisotropy, whitening_matrix
+from sparing.variational.whitening import (
+    LastTry,
+    Unwhitened,
+    Whitened,
+    anisotropy,
+    whitening_matrix,
+)
 
 
 def random_covariance(dimension: int, seed: int) -> np.ndarray:
@@ -55,11 +61,11 @@ LONG = GaussianMixture([0.5, 0.5], [[-0.3, -0.2], [0.3, 0.2]], [0.1, 0.1], [1.0,
 
 
 def test_round_posteriors_are_not_whitened():
-    assert Whitened().candidates(PLAIN, [ROUND], iteration=9, last=0) == []
+    assert Whitened().candidates(PLAIN, [ROUND], 10) == []
 
 
 def test_a_long_posterior_is_whitened_by_its_covariance():
-    (found,) = Whitened(width=0.25).candidates(PLAIN, [LONG], iteration=9, last=0)
+    (found,) = Whitened(width=0.25).candidates(PLAIN, [LONG], 10)
     assert found.number == 10  # that of the iteration
     draws = LONG.sample(100_000, np.random.default_rng(1))
     whitened = found.to_working(PLAIN.to_user(draws))
@@ -71,7 +77,7 @@ def test_every_shape_that_is_not_round_gives_a_candidate():
     """What gradients show of it beside q, in the order of the shapes."""
     axes = np.array([[0.6, -0.8], [0.8, 0.6]])
     parabola = Parabola(np.array([0.2, -0.1]), axes, np.array([0.09, 0.0025]), 0.0)
-    found = Whitened(width=0.25).candidates(PLAIN, [LONG, ROUND, parabola], iteration=9, last=0)
+    found = Whitened(width=0.25).candidates(PLAIN, [LONG, ROUND, parabola], 10)
     assert len(found) == 2
     for candidate, shape in zip(found, (LONG, parabola), strict=True):
         moved = candidate.to_working(PLAIN.to_user(shape.mean + 0.1 * np.eye(2)))
@@ -79,27 +85,31 @@ def test_every_shape_that_is_not_round_gives_a_candidate():
         np.testing.assert_allclose(
             linear @ shape.covariance @ linear.T, 0.0625 * np.eye(2), atol=1e-12
         )
-    assert Whitened().candidates(found[0], [], iteration=12, last=9) == []
 
 
 def test_the_first_coordinates_stay_a_candidate():
-    (whitened,) = Whitened().candidates(PLAIN, [LONG], iteration=9, last=0)
-    (back,) = Whitened().candidates(whitened, [ROUND], iteration=12, last=9)
+    (whitened,) = Whitened().candidates(PLAIN, [LONG], 10)
+    (back,) = Whitened().candidates(whitened, [ROUND], 13)
     assert back.whitening is None
     assert back.number == PLAIN.number
-    assert len(Whitened().candidates(whitened, [LONG], iteration=12, last=9)) == 2
+    assert len(Whitened().candidates(whitened, [LONG], 13)) == 2
 
 
 def test_whitening_is_tried_now_and_then_and_never_in_one_dimension():
-    assert Whitened(every=3).candidates(PLAIN, [LONG], iteration=9, last=7) == []
-    assert len(Whitened(every=3).candidates(PLAIN, [LONG], iteration=9, last=6)) == 1
+    strategy = Whitened(every=3, growth=1.25)
+    assert strategy.is_due(None)
+    assert not strategy.is_due(LastTry(n_iterations=2, growth=9.0, was_kept=True))
+    assert strategy.is_due(LastTry(n_iterations=3, growth=1.0, was_kept=True))
+    # Where the present coordinates were the best, once there is more to tell.
+    assert not strategy.is_due(LastTry(n_iterations=9, growth=1.24, was_kept=False))
+    assert strategy.is_due(LastTry(n_iterations=3, growth=1.25, was_kept=False))
     line = ParameterTransform.from_problem(Problem(lambda x: 0.0, [-1.0], [1.0]))
     two = GaussianMixture([0.5, 0.5], [[-1.0], [1.0]], [0.1, 0.1], [1.0])
-    assert Whitened().candidates(line, [two], iteration=9, last=0) == []
+    assert Whitened().candidates(line, [two], 10) == []
 
 
 def test_the_paper_never_whitens():
-    assert Unwhitened().candidates(PLAIN, [LONG], iteration=9, last=0) == []
+    assert Unwhitened().candidates(PLAIN, [LONG], 10) == []
     assert Unwhitened().minimal_gain == np.inf
 
 
@@ -138,7 +148,7 @@ NORMAL = NormalMixture(np.ones(1), np.zeros((1, 2)), np.array([[[0.25, 0.0], [0.
 
 
 def bent_by(mixture: NormalMixture, iteration: int = 9) -> ParameterTransform:
-    found = Whitened(width=0.25).candidates(PLAIN, [mixture], iteration, last=0)
+    found = Whitened(width=0.25).candidates(PLAIN, [mixture], iteration + 1)
     (bent,) = [transform for transform in found if transform.bends]
     return bent
 
@@ -162,33 +172,32 @@ def test_a_curved_posterior_is_bent_until_it_is_normal():
 
 @pytest.mark.parametrize("mixture", [NORMAL, along_a_parabola(0.2)])
 def test_what_is_nearly_normal_is_not_bent(mixture):
-    found = Whitened().candidates(PLAIN, [mixture], iteration=9, last=0)
+    found = Whitened().candidates(PLAIN, [mixture], 10)
     assert not any(transform.bends for transform in found)
 
 
 def test_how_much_bends_must_gain_is_a_setting():
     strict = Whitened(minimal_straightening=2.0)  # 1/2 log(1 + 2 b^2) is 0.9
-    found = strict.candidates(PLAIN, [CURVED], iteration=9, last=0)
+    found = strict.candidates(PLAIN, [CURVED], 10)
     assert not any(transform.bends for transform in found)
 
 
 def test_from_bent_coordinates_those_without_bends_stay_a_candidate():
     bent = bent_by(CURVED)
     straight = in_coordinates(CURVED, PLAIN, bent)
-    found = Whitened(width=0.25).candidates(bent, [straight], iteration=12, last=9)
+    found = Whitened(width=0.25).candidates(bent, [straight], 13)
     assert not any(transform.bends for transform in found)  # what is straight is left alone
     draws = CURVED.sample(50_000, np.random.default_rng(5))
     whitened = [transform for transform in found if transform.whitening is not None]
     assert [transform.number for transform in whitened] == [13]
     u = whitened[0].to_working(PLAIN.to_user(draws))
     np.testing.assert_allclose(np.cov(u.T), 0.0625 * np.eye(2), atol=0.003)
-    assert Whitened(every=3).candidates(bent, [straight], iteration=11, last=9) == []
 
 
 def test_from_bent_coordinates_others_are_bent_where_the_posterior_is_curved_there():
     bent, other = bent_by(CURVED), along_a_parabola(-1.5)
     there = in_coordinates(other, PLAIN, bent)
-    found = Whitened(width=0.25).candidates(bent, [there], iteration=12, last=9)
+    found = Whitened(width=0.25).candidates(bent, [there], 13)
     (again,) = [transform for transform in found if transform.bends]
     u = again.to_working(PLAIN.to_user(other.sample(50_000, np.random.default_rng(6))))
     assert np.abs(unit_third_moments(u)).max() < 0.15

@@ -30,9 +30,9 @@ from sparing.variational.adam import Adam
 from sparing.variational.fit import VariationalSettings
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.posterior import Posterior
-from sparing.variational.whitening import Unwhitened, Whitened
+from sparing.variational.whitening import LastTry, Unwhitened, Whitened
 from sparing.vbmc import algorithm as algorithm_module
-from sparing.vbmc.algorithm import Algorithm, proven_coordinates
+from sparing.vbmc.algorithm import Algorithm, last_try, proven_coordinates
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Phase, initial_state
 from sparing.vbmc.training import train_surrogate
@@ -209,7 +209,7 @@ def trained_solution(subject, before, entries, mixture):
 
 def test_other_coordinates_are_not_tried_while_searching():
     subject = algorithm()
-    assert subject.other_coordinates(state(phase=Phase.SEARCHING), DIAGONAL, []) == []
+    assert subject.other_coordinates(state(phase=Phase.SEARCHING), DIAGONAL, []) is None
     (candidate,) = subject.other_coordinates(state(), DIAGONAL, [])
     assert candidate.number == 4  # the coming iteration
 
@@ -224,15 +224,29 @@ def test_coordinates_that_gradients_show_are_tried_while_searching():
     u = shown.to_working(np.zeros((1, 2)))
     np.testing.assert_allclose(u, 0.0, atol=1e-9)
     assert len(algorithm().other_coordinates(state(), DIAGONAL, entries)) == 2
-    assert algorithm().other_coordinates(searching, DIAGONAL, entries[:3]) == []  # D + 2 show it
+    assert algorithm().other_coordinates(searching, DIAGONAL, entries[:3]) is None  # D + 2 do
 
 
 def test_other_coordinates_are_tried_at_most_every_few_iterations():
     subject = algorithm(coordinates=Whitened(every=3))
-    assert subject.other_coordinates(state(last_whitening=1), DIAGONAL, []) == []
+    assert subject.other_coordinates(state(last_whitening=1), DIAGONAL, []) is None
     assert len(subject.other_coordinates(state(last_whitening=0), DIAGONAL, [])) == 1
     paper = algorithm(coordinates=Unwhitened())
-    assert paper.other_coordinates(state(), DIAGONAL, []) == []
+    assert paper.other_coordinates(state(), DIAGONAL, []) is None
+
+
+def test_coordinates_that_were_not_kept_are_tried_again_with_more_evaluations():
+    turned = TRANSFORM.whitened(np.zeros(2), np.eye(2), 2)
+    rows = [whitened_row(1, 0.1, TRANSFORM)] + [whitened_row(t, 0.1, turned) for t in range(2, 6)]
+    kept = last_try(state(rows, transform=turned, last_whitening=1))
+    assert kept == LastTry(n_iterations=4, growth=30 / 15, was_kept=True)
+    again = last_try(state(rows, transform=turned, last_whitening=2))
+    assert again == LastTry(n_iterations=3, growth=30 / 20, was_kept=False)
+    assert last_try(state(rows, last_whitening=-99)) is None
+    rare = algorithm(coordinates=Whitened(growth=1.6))
+    before = state(rows, transform=turned, last_whitening=2)
+    assert rare.other_coordinates(before, DIAGONAL, []) is None
+    assert algorithm().other_coordinates(before, DIAGONAL, [])
 
 
 def test_other_coordinates_are_tried_at_once_in_a_run_that_was_told_much():
@@ -268,8 +282,8 @@ def test_coordinates_that_have_served_well_are_tried_again():
     assert proven_coordinates(state(rows[:1], transform=later), []) is None
     assert proven_coordinates(state([], transform=later), []) is None
     # Nothing is tried between times.
-    recently = replace(before, last_whitening=before.iteration)
-    assert algorithm().other_coordinates(recently, DIAGONAL, []) == []
+    recently = replace(before, last_whitening=before.iteration - 1)
+    assert algorithm().other_coordinates(recently, DIAGONAL, []) is None
     # Nor those of a solution that a value contradicts, however sure it was: here another mode.
     elsewhere = [*design(), evaluation(10, (40.0, 0.0), 5.0)]
     assert proven_coordinates(before, design()) is earlier

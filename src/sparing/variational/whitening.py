@@ -46,11 +46,22 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True)
+class LastTry:
+    """How long ago other coordinates were sought, and whether they were kept."""
+
+    n_iterations: int
+    growth: float  # of the number of evaluations since then
+    was_kept: bool
+
+
+@dataclass(frozen=True)
 class Whitened:
     """Other coordinates are tried now and then, and kept where the surrogate gains by them."""
 
     # Tried after the warm-up, and then again whenever q has become clearly non-spherical...
-    every: int = 3  # ...but at most once in this many iterations
+    every: int = 3  # ...but at most once in this many iterations...
+    # ...and, where the present ones were the best, with so many times the evaluations of then.
+    growth: float = 1.25
     correlation_floor: float = 0.05  # smaller correlations are noise of the fit: zeroed
     # Not worth the refit: eigenvalues of the whitened covariance within this factor of each other.
     condition_number: float = 2.0
@@ -61,16 +72,22 @@ class Whitened:
     minimal_straightening: float = 0.1
     width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
 
+    def is_due(self, last: LastTry | None) -> bool:
+        """Whether it is time to look for others."""
+        if last is None:
+            return True
+        return last.n_iterations >= self.every and (last.was_kept or last.growth >= self.growth)
+
     def candidates(
-        self, transform: ParameterTransform, shapes: Sequence[Shape], iteration: int, last: int
+        self, transform: ParameterTransform, shapes: Sequence[Shape], number: int
     ) -> list[ParameterTransform]:
         """Coordinates worth trying: whitened by shapes that are not round, bent, the first ones.
 
-        ``last`` is the iteration in which others were tried before.
+        ``number`` is what they are told apart by.
         """
-        if transform.dimension == 1 or iteration - last < self.every or not shapes:
-            return []
-        number, found = iteration + 1, []
+        found: list[ParameterTransform] = []
+        if transform.dimension == 1:
+            return found
         for shape in shapes:
             mean, covariance = shape.mean, shape.covariance
             is_round = anisotropy(covariance) < self.condition_number
@@ -135,8 +152,12 @@ class Unwhitened:
         """Nothing."""
         return 0.0
 
+    def is_due(self, last: LastTry | None) -> bool:
+        """Never."""
+        return False
+
     def candidates(
-        self, transform: ParameterTransform, shapes: Sequence[Shape], iteration: int, last: int
+        self, transform: ParameterTransform, shapes: Sequence[Shape], number: int
     ) -> list[ParameterTransform]:
         """None."""
         return []

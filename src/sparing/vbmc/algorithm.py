@@ -22,7 +22,7 @@ from sparing.surrogate.training_data import known_parabola
 from sparing.variational.cut_mixture import cut
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.variational.other_coordinates import carry_over
-from sparing.variational.whitening import Shape
+from sparing.variational.whitening import LastTry, Shape
 from sparing.vbmc.answer import is_contradicted
 from sparing.vbmc.assessment import (
     Estimate,
@@ -117,7 +117,7 @@ class Algorithm:
             estimate = self.estimate(state, solution, evaluations)
         with stopwatch("coordinates"):
             candidates = self.other_coordinates(state, estimate.mixture, evaluations)
-            best = self.in_best_coordinates(state, solution, candidates, evaluations)
+            best = self.in_best_coordinates(state, solution, candidates or (), evaluations)
         with stopwatch("assessment"):
             if best is not solution:
                 solution, estimate = best, self.estimate(state, best, evaluations)
@@ -127,7 +127,13 @@ class Algorithm:
                 state, solution, estimate, row, evaluations, settings, streams, awaited=awaited
             )
         return complete_iteration(
-            state, solution, row, agenda, evaluations, settings, whitening_tried=bool(candidates)
+            state,
+            solution,
+            row,
+            agenda,
+            evaluations,
+            settings,
+            whitening_tried=candidates is not None,
         )
 
     def estimate(
@@ -139,13 +145,15 @@ class Algorithm:
 
     def other_coordinates(
         self, state: State, posterior: Mixture, evaluations: Sequence[Evaluation]
-    ) -> list[ParameterTransform]:
-        """Coordinates worth trying beside the current ones."""
+    ) -> list[ParameterTransform] | None:
+        """Coordinates worth trying beside the current ones; None where it is too early to look."""
         shapes: list[Shape] = [] if state.searching else [posterior]
         if (parabola := known_parabola(evaluations, state.transform)) is not None:
             shapes.append(parabola)  # gradients show it before anything has been found
-        strategy, last = self.settings.coordinates, state.last_whitening
-        found = strategy.candidates(state.transform, shapes, state.iteration, last)
+        strategy = self.settings.coordinates
+        if not shapes or not strategy.is_due(last_try(state)):
+            return None
+        found = strategy.candidates(state.transform, shapes, state.iteration + 1)
         if found and (proven := proven_coordinates(state, evaluations)) is not None:
             found.append(proven)
         return found
@@ -179,6 +187,19 @@ class Algorithm:
             return solution
         start = carry_over(solution.mixture, solution.transform, best.transform)
         return fit_posterior(state, best, start, settings, streams)
+
+
+def last_try(state: State) -> LastTry | None:
+    """What came of the last look for other coordinates; None where there was none."""
+    last, history = state.last_whitening, state.history
+    if not 0 <= last < len(history):
+        return None
+    before = history[last - 1].posterior.transform.number if last else 0
+    return LastTry(
+        n_iterations=state.iteration - last,
+        growth=history[-1].n_evaluations / history[last].n_evaluations,
+        was_kept=history[last].posterior.transform.number != before,
+    )
 
 
 def proven_coordinates(
