@@ -13,7 +13,13 @@ t is the same on both sides, so the inverse has the same form: w = exp(r S) v + 
 
 A stretch takes a skewed or heavy tail off each coordinate by itself (Jones and Pewsey 2009):
 
-    u    u = sinh(d asinh z - e) with z = (w - l) / a; e skewness, d > 1: the tails were light (D,)
+    h    h(w) = sinh(d asinh z - e) with z = (w - l) / a; e skewness, d > 1: the tails were light
+
+Where nothing is known, far from a posterior, one that is levelled is a straight line:
+
+    t    (h - b) / a' in sds of the stretched posterior
+    w    w = h^-1(b + a' r(t)) + m (t - r(t)), m the slope of the first part at t = R (or -R)
+    u    u = A (t - b''), a whitening after it                                (m, D)
 """
 
 from __future__ import annotations
@@ -28,6 +34,9 @@ SHARPNESS = 4  # how sharply r turns away from t: surrogates have to follow it
 FURTHEST = 1e30  # the power of more is no number
 LARGEST_ARGUMENT = 300.0  # of a hyperbolic sine that can be squared
 SMALLEST_RATIO = 1e-12  # of variances
+# Of Newton's method, with halves of what is left where it fails; after a step as small as this
+# nothing is left but rounding, since the error is as its square.
+MOST_STEPS, SMALL_STEP = 100, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +135,7 @@ class Bend:
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """u of w, and back, coordinate by coordinate; (D,) each."""
+    """u = h(w), and back, coordinate by coordinate; (D,) each."""
 
     location: Array  # l
     scale: Array  # a
@@ -144,25 +153,113 @@ class Stretch:
 
     @property
     def n_parameters(self) -> int:
-        """Where, how wide, how skewed and how heavy-tailed each coordinate is."""
-        return 4 * len(self.location)
+        """Where, how skewed and how heavy-tailed each coordinate is that is stretched at all."""
+        return 3 * int(np.sum((self.skewness != 0.0) | (self.tail != 1.0)))
 
     def log_jacobian(self, u: Array) -> Array:
         """Log |det dw/du| at points u (m, D): (m,)."""
-        return self._log_slopes(u).sum(axis=1)
+        return np.log(self.slopes(u)[0]).sum(axis=1)
 
     def pulled_back(self, u: Array, gradient: Array) -> Array:
         """The gradient by u of y(w(u)) + log |det dw/du|, given that of y by w: (m, D) each."""
-        z, slope = self._z(u), np.exp(self._log_slopes(u))
-        return gradient * slope + z / (1.0 + z * z) * slope / self.scale - u / (1.0 + u * u)
+        slope, relative = self.slopes(u)
+        return gradient * slope + relative
+
+    def slopes(self, u: Array) -> tuple[Array, Array]:
+        """dw/du and the derivative of its logarithm, (m, D): cosh(asinh z) is the root of 1 + z^2."""
+        z = self._z(u)
+        log_slope = np.log(self.scale / self.tail) + 0.5 * (np.log1p(z * z) - np.log1p(u * u))
+        slope = np.exp(log_slope)
+        return slope, z / (1.0 + z * z) * slope / self.scale - u / (1.0 + u * u)
 
     def _z(self, u: Array) -> Array:
         return _sinh((np.arcsinh(u) + self.skewness) / self.tail)
 
-    def _log_slopes(self, u: Array) -> Array:
-        """Log dw/du, (m, D): cosh(asinh z) is the root of 1 + z^2."""
-        z = self._z(u)
-        return np.log(self.scale / self.tail) + 0.5 * (np.log1p(z * z) - np.log1p(u * u))
+
+@dataclass(frozen=True, eq=False)
+class LevelledStretch:
+    """A stretch that becomes a straight line far from the posterior it was made for."""
+
+    stretch: Stretch  # h
+    centre: Array  # b, (D,)
+    spread: Array  # a', (D,)
+    reach: float  # R
+    whitening: Whitening  # A, b''
+
+    @classmethod
+    def of_points(
+        cls, stretch: Stretch, points: Array, reach: float, width: float
+    ) -> LevelledStretch:
+        """The one whose sds are those of points (m, D), which it gives this sd in all directions."""
+        h = stretch.forwards(points)
+        nothing = Whitening.nothing(points.shape[1])
+        plain = cls(stretch, h.mean(axis=0), h.std(axis=0), reach, nothing)
+        return replace(plain, whitening=Whitening.of_points(plain.forwards(points), width))
+
+    @property
+    def n_parameters(self) -> int:
+        """Those of the stretch."""
+        return self.stretch.n_parameters
+
+    def forwards(self, w: Array) -> Array:
+        """Points u of points w, (m, D): each number is found by itself."""
+        middle, near = self._curve(np.zeros_like(w))[0], self.stretch.forwards(w)
+        is_above = w > middle
+        # The straight parts alone, |t - r| <= |w - middle| / m, say how far it can be.
+        furthest = self.reach + np.abs(w - middle) / self._end_slopes(np.where(is_above, 1.0, -1.0))
+        furthest = np.minimum(furthest, FURTHEST)
+        low, high = np.where(is_above, 0.0, -furthest), np.where(is_above, furthest, 0.0)
+        t = np.clip((near - self.centre) / self.spread, low, high)
+        moving = np.ones(w.shape, dtype=np.bool_)
+        for _ in range(MOST_STEPS):
+            found, slope, _ = self._curve(t)
+            low, high = np.where(found <= w, t, low), np.where(found >= w, t, high)
+            step = t - (found - w) / slope
+            is_within = (step >= low) & (step <= high)
+            is_last = is_within & (np.abs(step - t) <= SMALL_STEP * (1.0 + np.abs(t)))
+            t = np.where(moving, np.where(is_within, step, 0.5 * (low + high)), t)
+            moving &= ~is_last
+            if not moving.any():
+                break
+        return self.whitening.forwards(t)
+
+    def backwards(self, u: Array) -> Array:
+        """Points w of points u, (m, D)."""
+        return self._curve(self.whitening.backwards(u))[0]
+
+    def log_jacobian(self, u: Array) -> Array:
+        """Log |det dw/du| at points u (m, D): (m,)."""
+        slope = self._curve(self.whitening.backwards(u))[1]
+        return np.log(slope).sum(axis=1) - self.whitening.log_determinant
+
+    def pulled_back(self, u: Array, gradient: Array) -> Array:
+        """The gradient by u of y(w(u)) + log |det dw/du|, given that of y by w: (m, D) each."""
+        _, slope, relative = self._curve(self.whitening.backwards(u))
+        return rows_times(self.whitening.inverse.T, gradient * slope + relative)
+
+    def _curve(self, t: Array) -> tuple[Array, Array, Array]:
+        """At t, (m, D) each: w, its derivative, and the derivative of that one's logarithm."""
+        t = np.clip(t, -FURTHEST, FURTHEST)
+        r, along = reach_of(t, self.reach)
+        h = self.centre + self.spread * r
+        slope, relative = self.stretch.slopes(h)
+        inner, end = self.spread * slope, self._end_slopes(t)
+        # The second derivative of r
+        turn = -(SHARPNESS + 1.0) * (t / self.reach) ** (SHARPNESS - 1) / self.reach
+        turn *= along ** ((2.0 * SHARPNESS + 1.0) / (SHARPNESS + 1.0))
+        total = inner * along + end * (1.0 - along)
+        curvature = inner * relative * self.spread * along**2 + (inner - end) * turn
+        return self.stretch.backwards(h) + end * (t - r), total, curvature / total
+
+    def _end_slopes(self, t: Array) -> Array:
+        """Slopes m beyond the ends, that of the side of each t."""
+        ends = np.array([[-self.reach], [self.reach]])
+        below, above = self.spread * self.stretch.slopes(self.centre + self.spread * ends)[0]
+        return np.where(t < 0.0, below, above)
+
+
+# What coordinates may consist of, beside a whitening.
+Straightening = Bend | Stretch | LevelledStretch
 
 
 def _sinh(argument: Array) -> Array:

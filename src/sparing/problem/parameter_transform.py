@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparing.numerics.arrays import Array
-from sparing.problem.bending import Bend, Stretch, Whitening, rows_times
+from sparing.problem.bending import Straightening, Whitening, rows_times
 from sparing.problem.coordinate_maps import (
     LARGEST,
     LARGEST_SQUARABLE,
@@ -53,7 +53,7 @@ class ParameterTransform:
     centre: Array  # (g(PLB) + g(PUB)) / 2  (D,)
     width: Array  # g(PUB) - g(PLB)  (D,)
     whitening: Whitening | None = None
-    bends: tuple[Bend | Stretch, ...] = ()  # after the whitening, in this order
+    bends: tuple[Straightening, ...] = ()  # after the whitening, in this order
     number: int = 0
     turning: int = 0  # number of the coordinates without whitening
     declared: DeclaredSupport | None = None  # of the problem; None: it ends at its bounds only
@@ -103,7 +103,7 @@ class ParameterTransform:
         combined = Whitening(total, inverse, offset + M @ b, float(log_determinant))
         return replace(self, whitening=combined, number=number)
 
-    def bent(self, bends: Sequence[Bend | Stretch], number: int = 1) -> ParameterTransform:
+    def bent(self, bends: Sequence[Straightening], number: int = 1) -> ParameterTransform:
         """The transform to u' = bends of u, u as it is now."""
         return replace(self, bends=(*self.bends, *bends), number=number)
 

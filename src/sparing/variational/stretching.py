@@ -18,26 +18,41 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sparing.numerics.arrays import Array
-from sparing.problem.bending import Stretch
+from sparing.problem.bending import LevelledStretch, Stretch
 
 SMALLEST_GAIN = 0.01  # nats of a coordinate: 2048 normal draws gain 0.003 at most by chance
+REACH = 4.0  # sds within which a surrogate's coordinates are stretched: beyond are no draws
 # Tails may be as much lighter or heavier, and maxima as far away, as draws can tell.
 LARGEST_LOG_TAIL, LARGEST_SHIFT, LARGEST_SKEWNESS = 1.5, 4.0, 4.0
 
 
+def levelled_stretch(points: Array, minimal_gain: float, width: float) -> LevelledStretch | None:
+    """The stretch of draws (N, D) and no further, which then have this sd; None for less gain."""
+    stretch, gain = _fitted(points)
+    if stretch is None or gain < minimal_gain:
+        return None
+    return LevelledStretch.of_points(stretch, points, REACH, width)
+
+
 def stretch_of(points: Array) -> Stretch | None:
     """The stretch of draws of equal weight (N, D); None where no coordinate gains by one."""
+    return _fitted(points)[0]
+
+
+def _fitted(points: Array) -> tuple[Stretch | None, float]:
+    """The stretch of draws, and what it gains in all."""
     mean, sd = points.mean(axis=0), points.std(axis=0)
     if not np.all(np.isfinite(sd) & (sd > 0.0)):
-        return None
+        return None, 0.0
     fits = [_best(column) for column in ((points - mean) / sd).T]
     gains, parameters = np.array([gain for gain, _ in fits]), np.array([p for _, p in fits])
-    if gains.max() < SMALLEST_GAIN:
-        return None
+    is_stretched = gains >= SMALLEST_GAIN
+    if not is_stretched.any():
+        return None, 0.0
     # A coordinate that gains nothing stays as it is: sinh(asinh t) is t.
-    kept = np.where(gains[:, None] < SMALLEST_GAIN, 0.0, parameters)
-    skewness, log_tail, shift = kept.T.copy()
-    return Stretch(mean + sd * shift, sd, skewness, np.exp(log_tail))
+    skewness, log_tail, shift = np.where(is_stretched[:, None], parameters, 0.0).T.copy()
+    stretch = Stretch(mean + sd * shift, sd, skewness, np.exp(log_tail))
+    return stretch, float(gains[is_stretched].sum())
 
 
 def _best(t: Array) -> tuple[float, Array]:

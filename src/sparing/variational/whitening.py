@@ -22,11 +22,12 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from sparing.numerics.arrays import Array
-from sparing.problem.bending import Whitening
+from sparing.problem.bending import Bend, Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.variational.normal_mixture import Mixture, even_sample
 from sparing.variational.other_coordinates import moments_in
 from sparing.variational.straightening import best_bend, is_scattered, straightened
+from sparing.variational.stretching import levelled_stretch
 
 N_DRAWS = 2**11  # by which bends are found
 
@@ -98,7 +99,7 @@ class Whitened:
             elif not (transform.bends or is_round):
                 matrix = whitening_matrix(covariance, self.correlation_floor, self.width)
                 found.append(transform.whitened(mean, matrix, number))
-        if transform.whitening is not None:
+        if transform.whitening is not None or transform.bends:
             found.append(transform.unwhitened())
         return found
 
@@ -111,17 +112,29 @@ class Whitened:
         s = transform.to_standardised(draws)
         if not (is_scattered(s) and is_scattered(draws)):
             return []
-        if transform.bends and is_round:
-            unit = Whitening.of_points(draws, 1.0).forwards(draws)
-            if best_bend(unit, self.width, self.minimal_straightening) is None:
-                return []
-        first = Whitening.of_points(s, self.width)
-        unit = first.forwards(s) / self.width
-        bends = straightened(unit, self.width, self.minimal_straightening)
-        if not bends:
+        if transform.bends and is_round and self.is_normal(draws):
             return []
-        whitened = transform.unwhitened().whitened(first.centre, first.matrix, number)
-        return [whitened.bent(bends, number)]
+        found: list[ParameterTransform] = []
+        plain = transform.unwhitened()
+        first = Whitening.of_points(s, self.width)
+        if bends := self.bends_of(first.forwards(s)):
+            found.append(plain.whitened(first.centre, first.matrix, number).bent(bends, number))
+        stretch = levelled_stretch(s, self.minimal_straightening, self.width)
+        if stretch is not None:
+            bends = self.bends_of(stretch.forwards(s))
+            found.append(plain.bent([stretch, *bends], number))
+        return found
+
+    def is_normal(self, draws: Array) -> bool:
+        """Whether neither a bend nor a stretch brings draws (N, D) nearer to a normal one."""
+        if levelled_stretch(draws, self.minimal_straightening, self.width) is not None:
+            return False
+        unit = Whitening.of_points(draws, 1.0).forwards(draws)
+        return best_bend(unit, self.width, self.minimal_straightening) is None
+
+    def bends_of(self, draws: Array) -> tuple[Bend, ...]:
+        """Those that straighten whitened draws (N, D)."""
+        return straightened(draws / self.width, self.width, self.minimal_straightening)
 
     def unbent(
         self, transform: ParameterTransform, posterior: Mixture, number: int
