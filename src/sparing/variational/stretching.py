@@ -22,7 +22,8 @@ from sparing.problem.bending import LevelledStretch, Stretch
 
 SMALLEST_GAIN = 0.01  # nats of a coordinate: 2048 normal draws gain 0.003 at most by chance
 REACH = 4.0  # sds within which a surrogate's coordinates are stretched: beyond are no draws
-# Tails may be as much lighter or heavier, and maxima as far away, as draws can tell.
+# Tails may be as much lighter than a normal's, and maxima as far away, as draws can tell. They are
+# not made heavier: a surrogate believes what its coordinates make of a tail (decision 20).
 LARGEST_LOG_TAIL, LARGEST_SHIFT, LARGEST_SKEWNESS = 1.5, 4.0, 4.0
 
 
@@ -62,7 +63,8 @@ def _best(t: Array) -> tuple[float, Array]:
         gain, gradient = stretch_gain(t, p)
         return -gain, -gradient
 
-    bounds = [(-b, b) for b in (LARGEST_SKEWNESS, LARGEST_LOG_TAIL, LARGEST_SHIFT)]
+    skewness, shift = (-LARGEST_SKEWNESS, LARGEST_SKEWNESS), (-LARGEST_SHIFT, LARGEST_SHIFT)
+    bounds = [skewness, (0.0, LARGEST_LOG_TAIL), shift]
     found = minimize(loss, np.zeros(3), jac=True, method="L-BFGS-B", bounds=bounds)
     return -float(found.fun), found.x
 
