@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from sparing.problem.bending import Bend, Stretch, Whitening, reach_of, rows_times
+from sparing.problem.bending import Bend, LevelledStretch, Stretch, Whitening, reach_of, rows_times
 
 KINDS = ("ridge", "funnel", "both")
 DIMENSIONS = (2, 3, 6)
@@ -230,9 +230,61 @@ def test_a_stretch_of_nothing_is_linear():
     np.testing.assert_allclose(stretch.log_jacobian(expected), 0.0, atol=1e-12)  # 2 times 1/2
 
 
-@pytest.mark.parametrize("dimension", [1, 3])
-def test_derivatives_of_a_stretch_against_differences(dimension):
-    stretch, u = random_stretch(dimension), points_at(dimension, 6.0)
+def levelled_stretch(dimension, seed=0):
+    """One of a posterior near which it is skewed, and a whitening after it."""
+    stretch = random_stretch(dimension, seed)
+    draws = stretch.backwards(0.5 * np.random.default_rng(seed).normal(size=(500, dimension)) + 0.3)
+    return LevelledStretch.of_points(stretch, draws, 2.0, 0.25)
+
+
+@pytest.mark.parametrize("sds", [1.0, 8.0, 1000.0])
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_a_levelled_stretch_is_what_its_definition_says(dimension, sds):
+    levelled, u = levelled_stretch(dimension), 0.25 * points_at(dimension, sds)
+    h, step = levelled.stretch, 1e-6
+    expected = np.empty_like(u)
+    for row, t in zip(expected, levelled.whitening.backwards(u), strict=True):
+        for i in range(dimension):
+
+            def w(sd, i=i):
+                g = levelled.middle[i] + levelled.spread[i] * sd
+                z = np.sinh((np.arcsinh(g) + h.skewness[i]) / h.tail[i])
+                return h.location[i] + h.scale[i] * z
+
+            r = t[i] / (1.0 + (t[i] / 2.0) ** 4) ** 0.25
+            end = 2.0 * np.sign(t[i])
+            slope = (w(end + step) - w(end - step)) / (2.0 * step)
+            row[i] = w(r) + slope * (t[i] - r)
+    found = levelled.backwards(u)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(levelled.forwards(found), u, rtol=1e-9, atol=1e-9)
+    # Each point is found by itself.
+    np.testing.assert_array_equal(levelled.forwards(found[3:4]), levelled.forwards(found)[3:4])
+
+
+def test_a_levelled_stretch_is_the_stretch_in_the_middle_and_straight_far_away():
+    levelled = levelled_stretch(3)
+    t = 0.2 * points_at(3, 1.0).clip(-3.0, 3.0)
+    near = levelled.backwards(levelled.whitening.forwards(t))
+    plain = levelled.stretch.backwards(levelled.middle + levelled.spread * t)
+    np.testing.assert_allclose(near, plain, rtol=1e-2, atol=1e-3)
+    line = levelled.whitening.forwards(np.arange(50.0, 54.0)[:, None] * np.ones(3))
+    steps = np.diff(levelled.backwards(line), axis=0)
+    np.testing.assert_allclose(steps, np.tile(steps[0], (3, 1)), rtol=1e-4)
+
+
+def test_draws_of_a_levelled_stretch_have_the_width_that_is_asked_for():
+    draws = random_stretch(2).backwards(points_at(2, 1.0))
+    levelled = LevelledStretch.of_points(random_stretch(2), draws, 4.0, 0.25)
+    u = levelled.forwards(draws)
+    np.testing.assert_allclose(np.cov(u.T), 0.0625 * np.eye(2), atol=1e-9)
+    np.testing.assert_allclose(u.mean(axis=0), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("kind", [random_stretch, levelled_stretch])
+def test_derivatives_of_a_stretch_against_differences(kind, dimension):
+    stretch, u = kind(dimension), points_at(dimension, 6.0)
     matrices = slopes(stretch.backwards, u)
     expected = np.linalg.slogdet(matrices)[1]
     np.testing.assert_allclose(stretch.log_jacobian(u), expected, rtol=1e-6, atol=1e-6)
@@ -251,4 +303,10 @@ def test_a_stretch_is_finite_far_away():
     for points in (stretch.forwards(far), stretch.backwards(far)):
         assert np.isfinite(points).all()
     assert np.isfinite(stretch.log_jacobian(stretch.forwards(far))).all()
-    assert stretch.n_parameters == 8
+    assert stretch.n_parameters == 6
+    plain = Stretch(np.zeros(2), np.ones(2), np.array([0.0, 1.0]), np.ones(2))
+    assert plain.n_parameters == 2  # of the coordinate that is stretched
+    levelled = levelled_stretch(2)
+    for points in (levelled.forwards(far), levelled.backwards(far)):
+        assert np.isfinite(points).all()
+    assert np.isfinite(levelled.log_jacobian(levelled.forwards(far))).all()

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy.stats import kurtosis, skew
+from scipy.stats import kurtosis, skew, t
 
 from sparing.problem.bending import Stretch
-from sparing.variational.stretching import SMALLEST_GAIN, stretch_gain, stretch_of
+from sparing.variational.stretching import SMALLEST_GAIN, levelled_stretch, stretch_gain, stretch_of
 
 N = 2**11
 
 
 def draws(name, n=N, seed=1):
-    """Skewed to the left with a sharp end, heavy in the tails, normal: (n,)."""
+    """Skewed to the left with a sharp end, heavy in both tails, normal: (n,)."""
     generator = np.random.default_rng(seed)
     if name == "log exponential":
         return np.log(generator.exponential(size=n))
@@ -73,3 +73,18 @@ def test_draws_without_scatter_are_left_alone():
     points[:, 1] = np.inf
     with np.errstate(invalid="ignore"):
         assert stretch_of(points) is None
+
+
+def test_a_levelled_stretch_takes_the_skewness_of_draws_where_that_gains_enough():
+    points = np.column_stack([5.0 + 3.0 * draws("log half-normal"), draws("normal")])
+    levelled = levelled_stretch(points, 0.1, 0.25)
+    assert levelled.stretch.skewness[0] < -0.5
+    assert (levelled.stretch.skewness[1], *levelled.stretch.tail) == (0.0, 1.0, 1.0)
+    found = levelled.forwards(points)
+    assert abs(skew(points[:, 0])) > 1.0 > 0.15 > np.abs(skew(found)).max()
+    np.testing.assert_allclose(np.cov(found.T), 0.0625 * np.eye(2), atol=1e-9)
+    assert levelled_stretch(points, 0.3, 0.25) is None  # it gains 0.16
+    assert levelled_stretch(points[:, 1:], 0.1, 0.25) is None
+    heavy = t.ppf((np.arange(N) + 0.5) / N, 4)  # on both sides
+    assert levelled_stretch(np.column_stack([heavy, points[:, 1]]), 0.1, 0.25) is None
+    assert stretch_of(heavy[:, None]).tail[0] < 0.9

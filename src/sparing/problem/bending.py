@@ -17,9 +17,9 @@ A stretch takes a skewed or heavy tail off each coordinate by itself (Jones and 
 
 Where nothing is known, far from a posterior, one that is levelled is a straight line:
 
-    t    (h - b) / a' in sds of the stretched posterior
-    w    w = h^-1(b + a' r(t)) + m (t - r(t)), m the slope of the first part at t = R (or -R)
-    u    u = A (t - b''), a whitening after it                                (m, D)
+    t    coordinates stretched by h, in sds of the posterior from its mean there, n and o
+    w    w = h^-1(n + o r(t)) + m (t - r(t)), m the slope of the first part at t = R (or -R)
+    u    u = A (t - b), a whitening after it                                  (m, D)
 """
 
 from __future__ import annotations
@@ -153,8 +153,9 @@ class Stretch:
 
     @property
     def n_parameters(self) -> int:
-        """Where, how skewed and how heavy-tailed each coordinate is that is stretched at all."""
-        return 3 * int(np.sum((self.skewness != 0.0) | (self.tail != 1.0)))
+        """How skewed and how heavy-tailed coordinates are, and where, of those that are."""
+        is_skewed, has_tails = self.skewness != 0.0, self.tail != 1.0
+        return int(is_skewed.sum() + has_tails.sum() + (is_skewed | has_tails).sum())
 
     def log_jacobian(self, u: Array) -> Array:
         """Log |det dw/du| at points u (m, D): (m,)."""
@@ -166,8 +167,8 @@ class Stretch:
         return gradient * slope + relative
 
     def slopes(self, u: Array) -> tuple[Array, Array]:
-        """dw/du and the derivative of its logarithm, (m, D): cosh(asinh z) is the root of 1 + z^2."""
-        z = self._z(u)
+        """dw/du and the derivative of its logarithm, (m, D) each."""
+        z = self._z(u)  # cosh(asinh z) is the root of 1 + z^2
         log_slope = np.log(self.scale / self.tail) + 0.5 * (np.log1p(z * z) - np.log1p(u * u))
         slope = np.exp(log_slope)
         return slope, z / (1.0 + z * z) * slope / self.scale - u / (1.0 + u * u)
@@ -181,16 +182,16 @@ class LevelledStretch:
     """A stretch that becomes a straight line far from the posterior it was made for."""
 
     stretch: Stretch  # h
-    centre: Array  # b, (D,)
-    spread: Array  # a', (D,)
+    middle: Array  # n, (D,)
+    spread: Array  # o, (D,)
     reach: float  # R
-    whitening: Whitening  # A, b''
+    whitening: Whitening  # A, b
 
     @classmethod
     def of_points(
         cls, stretch: Stretch, points: Array, reach: float, width: float
     ) -> LevelledStretch:
-        """The one whose sds are those of points (m, D), which it gives this sd in all directions."""
+        """The one with the sds of points (m, D), whitened so that they have this sd all around."""
         h = stretch.forwards(points)
         nothing = Whitening.nothing(points.shape[1])
         plain = cls(stretch, h.mean(axis=0), h.std(axis=0), reach, nothing)
@@ -203,13 +204,13 @@ class LevelledStretch:
 
     def forwards(self, w: Array) -> Array:
         """Points u of points w, (m, D): each number is found by itself."""
-        middle, near = self._curve(np.zeros_like(w))[0], self.stretch.forwards(w)
-        is_above = w > middle
-        # The straight parts alone, |t - r| <= |w - middle| / m, say how far it can be.
-        furthest = self.reach + np.abs(w - middle) / self._end_slopes(np.where(is_above, 1.0, -1.0))
+        origin, near = self._curve(np.zeros_like(w))[0], self.stretch.forwards(w)
+        is_above = w > origin
+        # The straight parts alone, |t - r| <= |w - origin| / m, say how far it can be.
+        furthest = self.reach + np.abs(w - origin) / self._end_slopes(np.where(is_above, 1.0, -1.0))
         furthest = np.minimum(furthest, FURTHEST)
         low, high = np.where(is_above, 0.0, -furthest), np.where(is_above, furthest, 0.0)
-        t = np.clip((near - self.centre) / self.spread, low, high)
+        t = np.clip((near - self.middle) / self.spread, low, high)
         moving = np.ones(w.shape, dtype=np.bool_)
         for _ in range(MOST_STEPS):
             found, slope, _ = self._curve(t)
@@ -241,7 +242,7 @@ class LevelledStretch:
         """At t, (m, D) each: w, its derivative, and the derivative of that one's logarithm."""
         t = np.clip(t, -FURTHEST, FURTHEST)
         r, along = reach_of(t, self.reach)
-        h = self.centre + self.spread * r
+        h = self.middle + self.spread * r
         slope, relative = self.stretch.slopes(h)
         inner, end = self.spread * slope, self._end_slopes(t)
         # The second derivative of r
@@ -254,7 +255,7 @@ class LevelledStretch:
     def _end_slopes(self, t: Array) -> Array:
         """Slopes m beyond the ends, that of the side of each t."""
         ends = np.array([[-self.reach], [self.reach]])
-        below, above = self.spread * self.stretch.slopes(self.centre + self.spread * ends)[0]
+        below, above = self.spread * self.stretch.slopes(self.middle + self.spread * ends)[0]
         return np.where(t < 0.0, below, above)
 
 

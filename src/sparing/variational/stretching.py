@@ -22,14 +22,17 @@ from sparing.problem.bending import LevelledStretch, Stretch
 
 SMALLEST_GAIN = 0.01  # nats of a coordinate: 2048 normal draws gain 0.003 at most by chance
 REACH = 4.0  # sds within which a surrogate's coordinates are stretched: beyond are no draws
-# Tails may be as much lighter than a normal's, and maxima as far away, as draws can tell. They are
-# not made heavier: a surrogate believes what its coordinates make of a tail (decision 20).
+# Tails may be as much lighter or heavier, and maxima as far away, as draws can tell.
 LARGEST_LOG_TAIL, LARGEST_SHIFT, LARGEST_SKEWNESS = 1.5, 4.0, 4.0
 
 
 def levelled_stretch(points: Array, minimal_gain: float, width: float) -> LevelledStretch | None:
-    """The stretch of draws (N, D) and no further, which then have this sd; None for less gain."""
-    stretch, gain = _fitted(points)
+    """A stretch for a surrogate, of draws (N, D), which then have this sd; None for less gain.
+
+    It takes their skewness alone: a surrogate believes what its coordinates make of a tail, and
+    draws with tails on both sides come of what it believes (decision 20).
+    """
+    stretch, gain = _fitted(points, 0.0)
     if stretch is None or gain < minimal_gain:
         return None
     return LevelledStretch.of_points(stretch, points, REACH, width)
@@ -37,15 +40,15 @@ def levelled_stretch(points: Array, minimal_gain: float, width: float) -> Levell
 
 def stretch_of(points: Array) -> Stretch | None:
     """The stretch of draws of equal weight (N, D); None where no coordinate gains by one."""
-    return _fitted(points)[0]
+    return _fitted(points, LARGEST_LOG_TAIL)[0]
 
 
-def _fitted(points: Array) -> tuple[Stretch | None, float]:
+def _fitted(points: Array, largest_log_tail: float) -> tuple[Stretch | None, float]:
     """The stretch of draws, and what it gains in all."""
     mean, sd = points.mean(axis=0), points.std(axis=0)
     if not np.all(np.isfinite(sd) & (sd > 0.0)):
         return None, 0.0
-    fits = [_best(column) for column in ((points - mean) / sd).T]
+    fits = [_best(column, largest_log_tail) for column in ((points - mean) / sd).T]
     gains, parameters = np.array([gain for gain, _ in fits]), np.array([p for _, p in fits])
     is_stretched = gains >= SMALLEST_GAIN
     if not is_stretched.any():
@@ -56,15 +59,14 @@ def _fitted(points: Array) -> tuple[Stretch | None, float]:
     return stretch, float(gains[is_stretched].sum())
 
 
-def _best(t: Array) -> tuple[float, Array]:
+def _best(t: Array, largest_log_tail: float) -> tuple[float, Array]:
     """The largest gain, and [e, log d, s] that have it."""
 
     def loss(p: Array) -> tuple[float, Array]:
         gain, gradient = stretch_gain(t, p)
         return -gain, -gradient
 
-    skewness, shift = (-LARGEST_SKEWNESS, LARGEST_SKEWNESS), (-LARGEST_SHIFT, LARGEST_SHIFT)
-    bounds = [skewness, (0.0, LARGEST_LOG_TAIL), shift]
+    bounds = [(-b, b) for b in (LARGEST_SKEWNESS, largest_log_tail, LARGEST_SHIFT)]
     found = minimize(loss, np.zeros(3), jac=True, method="L-BFGS-B", bounds=bounds)
     return -float(found.fun), found.x
 

@@ -5,7 +5,7 @@ import pytest
 from tests.results.files.support import assert_same
 
 import sparing
-from sparing.problem.bending import Bend, Stretch, Whitening
+from sparing.problem.bending import Bend, LevelledStretch, Stretch, Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.results.files.posteriors import PosteriorReader, PosteriorWriter
@@ -280,6 +280,14 @@ def stretched(transform, number, seed=0):
     return transform.bent([Stretch(*parts)], number)
 
 
+def levelled(dimension, number, seed=0):
+    """Coordinates that begin with a levelled stretch."""
+    generator = np.random.default_rng(seed)
+    (stretch,) = stretched(base(dimension), number, seed).bends
+    draws = stretch.backwards(generator.normal(size=(100, dimension)))
+    return base(dimension).bent([LevelledStretch.of_points(stretch, draws, 4.0, 0.25)], number)
+
+
 def test_stretches_come_back_to_the_last_bit():
     """After nothing, after a whitening, and after bends; some coordinates have none."""
     transforms = [
@@ -289,17 +297,20 @@ def test_stretches_come_back_to_the_last_bit():
         stretched(bent(3, 0, 6), 7, seed=1),
         bent(3, 1, 8),
         stretched(bent(3, 2, 9), 10, seed=2),
+        levelled(3, 11),
+        stretched(levelled(3, 12, seed=3).bent(bent(3, 1, 13).bends, 14), 15),
     ]
     arrays, posteriors = written_in(transforms)
     found = read(arrays, len(transforms), 3)
     assert_same(found, posteriors)
     kinds = [[type(bend) for bend in posterior.transform.bends] for posterior in found]
-    assert kinds == [[], [Stretch], [], [Stretch], [Bend], [Bend, Bend, Stretch]]
+    plain = [[], [Stretch], [], [Stretch], [Bend], [Bend, Bend, Stretch]]
+    assert kinds == [*plain, [LevelledStretch], [LevelledStretch, Bend, Stretch]]
 
 
 def test_files_without_stretches_have_no_arrays_of_them():
     arrays, _ = written_in([base(2), bent(2, 1, 5)])
-    assert not [name for name in arrays if "stretch" in name]
+    assert not [name for name in arrays if "stretch" in name or "levelled" in name]
 
 
 @pytest.mark.parametrize(
@@ -312,10 +323,17 @@ def test_files_without_stretches_have_no_arrays_of_them():
         ("stretches.scale", lambda a: with_value(a, (0, 1), 0.0), "not positive"),
         ("stretches.tail", lambda a: with_value(a, (0, 0), -1.0), "not positive"),
         ("stretches.tail", lambda a: a[:, :1], "shape"),
+        ("transforms.levelled", lambda a: a[:1], "shape"),
+        ("levelled.skewness", lambda a: with_value(a, (0, 1), np.nan), "stretch is not finite"),
+        ("levelled.scale", lambda a: with_value(a, (0, 1), -1.0), "not positive"),
+        ("levelled.middle", lambda a: with_value(a, (0, 0), np.inf), "does not end"),
+        ("levelled.spread", lambda a: with_value(a, (0, 1), 0.0), "does not end"),
+        ("levelled.reach", lambda a: with_value(a, 0, -4.0), "does not end"),
+        ("levelled.matrix", lambda a: with_value(a, (0, 0, 0), np.nan), "whitening is not finite"),
     ],
 )
 def test_damaged_stretches_are_refused(name, change, text):
-    arrays, _ = written_in([base(2), stretched(bent(2, 1, 5), 6)])
-    read(arrays, 2, 2)
+    arrays, _ = written_in([base(2), stretched(bent(2, 1, 5), 6), levelled(2, 7)])
+    read(arrays, 3, 2)
     with pytest.raises(MalformedError, match=text):
-        read(arrays | {name: change(arrays[name])}, 2, 2)
+        read(arrays | {name: change(arrays[name])}, 3, 2)

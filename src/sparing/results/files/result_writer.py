@@ -26,7 +26,7 @@ from sparing.store.files import write_durably
 from sparing.vbmc.run_record import RunRecord
 
 FORMAT = "sparing result"
-VERSION = 6
+VERSION = 7
 PERIODIC = "periodic"
 COORDINATES = {
     "unbounded": Unbounded,

@@ -33,7 +33,7 @@ from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Phase, State
 
 FORMAT = "sparing state"
-VERSION = 5
+VERSION = 6
 
 
 def state_to_parts(state: State, timings: Sequence[Mapping[str, float]]) -> tuple[Arrays, Metadata]:

@@ -1,7 +1,7 @@
 """Coordinate systems as arrays.
 
 T   transforms      W   those with a whitening      Q   those with a stretch, after their bends
-B   bends of all transforms together                D   parameters
+D   parameters      L   those with a levelled one, before       B   bends of all transforms together
 
 transforms.whitened (T,)        transforms.number (T,)
 transforms.matrix, transforms.inverse (W, D, D)
@@ -10,6 +10,10 @@ transforms.column_major (W,)    whether the matrix lies so in memory: BLAS may r
 transforms.n_bends (T,)         where there are any, and then
 bends.direction, bends.shift, bends.rates (B, D), bends.axes (B, D, D), bends.reach (B,)
 bends.matrix, ... bends.column_major    of their whitenings, as of the transforms
+transforms.levelled (T,)        where any is, and then
+levelled.FIELD (L, D)           of its `Stretch`
+levelled.middle, levelled.spread (L, D), levelled.reach (L,)
+levelled.matrix, ... levelled.column_major      of their whitenings
 transforms.stretched (T,)       where any is, and then
 stretches.FIELD (Q, D)          of `Stretch`
 transforms.turning (T,), transforms.turns (T, D)   seams of periodic parameters, where there are
@@ -22,7 +26,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from sparing.problem.bending import Bend, Stretch, Whitening
+from sparing.problem.bending import Bend, LevelledStretch, Stretch, Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.results.files.named_arrays import NamedArrays
 from sparing.store.archive import Arrays
@@ -40,6 +44,7 @@ def write_transforms(transforms: Sequence[ParameterTransform], dimension: int) -
         "transforms.number": np.array(numbers, dtype=np.int64),
         **_write_whitenings("transforms", [w for w in whitenings if w is not None], dimension),
         **_write_bends(transforms, dimension),
+        **_write_levelled(transforms, dimension),
         **_write_stretches(transforms),
         **_write_turns(transforms),
     }
@@ -54,8 +59,10 @@ def read_transforms(arrays: NamedArrays, base: ParameterTransform) -> list[Param
         numbers = arrays.integers("transforms.number", len(whitened))
     whitenings = iter(_read_whitenings(arrays, "transforms", sum(whitened), base.dimension))
     bends = _read_bends(arrays, len(whitened), base.dimension)
+    levelled = _read_levelled(arrays, len(whitened), base.dimension)
     stretches = _read_stretches(arrays, len(whitened), base.dimension)
-    bends = [(*own, *last) for own, last in zip(bends, stretches, strict=True)]
+    parts = zip(levelled, bends, stretches, strict=True)
+    bends = [(*first, *own, *last) for first, own, last in parts]
     return [
         replace(
             start, whitening=next(whitenings) if is_whitened else None, bends=own, number=number
@@ -97,19 +104,36 @@ def _write_bends(transforms: Sequence[ParameterTransform], dimension: int) -> Ar
     }
 
 
+def _write_levelled(transforms: Sequence[ParameterTransform], dimension: int) -> Arrays:
+    first = [item.bends[0] if item.bends else None for item in transforms]
+    levelled = [item for item in first if isinstance(item, LevelledStretch)]
+    if not levelled:
+        return {}
+    flags = [isinstance(item, LevelledStretch) for item in first]
+    return {
+        "transforms.levelled": np.array(flags, dtype=np.bool_),
+        **_stretch_columns("levelled", [item.stretch for item in levelled]),
+        "levelled.middle": np.array([item.middle for item in levelled]),
+        "levelled.spread": np.array([item.spread for item in levelled]),
+        "levelled.reach": np.array([item.reach for item in levelled]),
+        **_write_whitenings("levelled", [item.whitening for item in levelled], dimension),
+    }
+
+
 def _write_stretches(transforms: Sequence[ParameterTransform]) -> Arrays:
     last = [item.bends[-1] if item.bends else None for item in transforms]
     stretches = [stretch for stretch in last if isinstance(stretch, Stretch)]
     if not stretches:
         return {}
-    stretched = [isinstance(item, Stretch) for item in last]
-    columns = {
-        f"stretches.{name}": [getattr(s, name) for s in stretches] for name in STRETCH_FIELDS
-    }
+    flags = [isinstance(item, Stretch) for item in last]
     return {
-        "transforms.stretched": np.array(stretched, dtype=np.bool_),
-        **{name: np.array(column) for name, column in columns.items()},
+        "transforms.stretched": np.array(flags, dtype=np.bool_),
+        **_stretch_columns("stretches", stretches),
     }
+
+
+def _stretch_columns(table: str, stretches: Sequence[Stretch]) -> Arrays:
+    return {f"{table}.{n}": np.array([getattr(s, n) for s in stretches]) for n in STRETCH_FIELDS}
 
 
 def _write_turns(transforms: Sequence[ParameterTransform]) -> Arrays:
@@ -144,19 +168,45 @@ def _read_bends(arrays: NamedArrays, n: int, dimension: int) -> list[tuple[Bend,
     return [tuple(next(bends) for _ in range(count)) for count in counts]
 
 
-def _read_stretches(arrays: NamedArrays, n: int, dimension: int) -> list[tuple[Stretch, ...]]:
-    """That of each of n transforms, or none."""
+def _read_levelled(
+    arrays: NamedArrays, n: int, dimension: int
+) -> list[tuple[()] | tuple[LevelledStretch]]:
+    """That with which each of n transforms begins, or none."""
+    if "transforms.levelled" not in arrays:
+        return [()] * n
+    flags = arrays.booleans("transforms.levelled", n)
+    total = sum(flags)
+    stretches = _stretches_of(arrays, "levelled", total, dimension)
+    middles = arrays.floats("levelled.middle", total, dimension)
+    spreads = arrays.floats("levelled.spread", total, dimension)
+    reaches = arrays.floats("levelled.reach", total)
+    finite = all(np.isfinite(array).all() for array in (middles, spreads, reaches))
+    positive = bool(np.all(spreads > 0.0) and np.all(reaches > 0.0))
+    require(finite and positive, "a stretch does not end anywhere")
+    whitenings = _read_whitenings(arrays, "levelled", total, dimension)
+    columns = zip(stretches, middles, spreads, reaches.tolist(), whitenings, strict=True)
+    found = iter(LevelledStretch(h, m.copy(), s.copy(), reach, a) for h, m, s, reach, a in columns)
+    return [(next(found),) if is_levelled else () for is_levelled in flags]
+
+
+def _read_stretches(
+    arrays: NamedArrays, n: int, dimension: int
+) -> list[tuple[()] | tuple[Stretch]]:
+    """That with which each of n transforms ends, or none."""
     if "transforms.stretched" not in arrays:
         return [()] * n
-    stretched = arrays.booleans("transforms.stretched", n)
-    names = [f"stretches.{name}" for name in STRETCH_FIELDS]
-    columns = [arrays.floats(name, sum(stretched), dimension) for name in names]
+    flags = arrays.booleans("transforms.stretched", n)
+    found = iter(_stretches_of(arrays, "stretches", sum(flags), dimension))
+    return [(next(found),) if is_stretched else () for is_stretched in flags]
+
+
+def _stretches_of(arrays: NamedArrays, table: str, n: int, dimension: int) -> list[Stretch]:
+    columns = [arrays.floats(f"{table}.{name}", n, dimension) for name in STRETCH_FIELDS]
     require(all(np.isfinite(column).all() for column in columns), "a stretch is not finite")
     found = [Stretch(*(row.copy() for row in rows)) for rows in zip(*columns, strict=True)]
     positive = all(np.all(each.scale > 0.0) and np.all(each.tail > 0.0) for each in found)
     require(positive, "a stretch has a scale or a tail that is not positive")
-    rest = iter(found)
-    return [(next(rest),) if is_stretched else () for is_stretched in stretched]
+    return found
 
 
 def _read_whitenings(arrays: NamedArrays, table: str, n: int, dimension: int) -> list[Whitening]:
