@@ -150,7 +150,7 @@ def test_a_compressed_bomb_is_refused_before_it_is_unpacked(members, tmp_path):
         (b'{"format": "x", "format": "y"}', "twice"),
         (b'{"format": "sparing state"}', "not a sparing result"),
         (b'{"format": "sparing result"}', "it has no 'version'"),
-        (b'{"format": "sparing result", "version": 7}', "newer release"),
+        (b'{"format": "sparing result", "version": 8}', "newer release"),
         (b'{"format": "sparing result", "version": 0}', "no version 0"),
         (b'{"format": "sparing result", "version": true}', "not an integer"),
         (b'{"format": "sparing result", "version": ' + b"9" * 5000 + b"}", "JSON"),

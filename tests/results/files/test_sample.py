@@ -10,7 +10,7 @@ import pytest
 from tests.results.files.support import assert_same
 
 import sparing
-from sparing.problem.bending import Stretch
+from sparing.problem.bending import LevelledStretch, Stretch
 from sparing.problem.warning_text import topic_of
 from sparing.results.files.result_reader import result_from_parts
 from sparing.results.files.result_writer import VERSION, result_to_parts
@@ -156,6 +156,20 @@ def test_version_6_has_a_stretch():
     assert isinstance(stretch, Stretch)
     for name, wanted in expected["stretch"].items():
         assert getattr(stretch, name).tolist() == wanted
+    u = transform.to_working(np.array(expected["points"]))
+    np.testing.assert_allclose(u, expected["working"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(transform.log_jacobian(u), expected["log_jacobian"], rtol=1e-9)
+
+
+def test_version_7_begins_with_a_levelled_stretch():
+    result, expected = sample(7)
+    transform = result.posterior.transform
+    first = transform.bends[0]
+    assert isinstance(first, LevelledStretch)
+    names = ("location", "scale", "skewness", "tail")
+    found = {name: getattr(first.stretch, name) for name in names}
+    found |= {"middle": first.middle, "spread": first.spread, "reach": np.array(first.reach)}
+    assert {name: value.tolist() for name, value in found.items()} == expected["levelled"]
     u = transform.to_working(np.array(expected["points"]))
     np.testing.assert_allclose(u, expected["working"], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(transform.log_jacobian(u), expected["log_jacobian"], rtol=1e-9)
