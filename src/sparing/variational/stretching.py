@@ -22,6 +22,9 @@ from sparing.problem.bending import LevelledStretch, Stretch
 
 SMALLEST_GAIN = 0.01  # nats of a coordinate: 2048 normal draws gain 0.003 at most by chance
 REACH = 4.0  # sds within which a surrogate's coordinates are stretched: beyond are no draws
+# Draws are skewed, and not heavy in both tails, where skewness alone has this share of what a stretch
+# gains: of an exponential's logarithm 0.96, of a t distribution next to nothing.
+SKEWNESS_SHARE = 0.5
 # Tails may be as much lighter or heavier, and maxima as far away, as draws can tell.
 LARGEST_LOG_TAIL, LARGEST_SHIFT, LARGEST_SKEWNESS = 1.5, 4.0, 4.0
 
@@ -32,31 +35,43 @@ def levelled_stretch(points: Array, minimal_gain: float, width: float) -> Levell
     It takes their skewness alone: a surrogate believes what its coordinates make of a tail, and
     draws with tails on both sides come of what it believes (decision 20).
     """
-    stretch, gain = _fitted(points, 0.0)
-    if stretch is None or gain < minimal_gain:
+    if not _is_scattered(points):
+        return None
+    gains, parameters = _fits(points, 0.0)
+    gains[gains < SKEWNESS_SHARE * _fits(points, LARGEST_LOG_TAIL)[0]] = 0.0
+    stretch = _where_it_gains(points, gains, parameters)
+    if stretch is None or gains.sum() < minimal_gain:
         return None
     return LevelledStretch.of_points(stretch, points, REACH, width)
 
 
 def stretch_of(points: Array) -> Stretch | None:
     """The stretch of draws of equal weight (N, D); None where no coordinate gains by one."""
-    return _fitted(points, LARGEST_LOG_TAIL)[0]
+    if not _is_scattered(points):
+        return None
+    return _where_it_gains(points, *_fits(points, LARGEST_LOG_TAIL))
 
 
-def _fitted(points: Array, largest_log_tail: float) -> tuple[Stretch | None, float]:
-    """The stretch of draws, and what it gains in all."""
-    mean, sd = points.mean(axis=0), points.std(axis=0)
-    if not np.all(np.isfinite(sd) & (sd > 0.0)):
-        return None, 0.0
-    fits = [_best(column, largest_log_tail) for column in ((points - mean) / sd).T]
-    gains, parameters = np.array([gain for gain, _ in fits]), np.array([p for _, p in fits])
+def _is_scattered(points: Array) -> bool:
+    sd = points.std(axis=0)
+    return bool(np.all(np.isfinite(sd) & (sd > 0.0)))
+
+
+def _fits(points: Array, largest_log_tail: float) -> tuple[Array, Array]:
+    """Gains and [e, log d, s] of each coordinate of draws (N, D): (D,) and (D, 3)."""
+    z = (points - points.mean(axis=0)) / points.std(axis=0)
+    fits = [_best(column, largest_log_tail) for column in z.T]
+    return np.array([gain for gain, _ in fits]), np.array([p for _, p in fits])
+
+
+def _where_it_gains(points: Array, gains: Array, parameters: Array) -> Stretch | None:
+    """A coordinate that gains nothing stays as it is: sinh(asinh t) is t."""
     is_stretched = gains >= SMALLEST_GAIN
     if not is_stretched.any():
-        return None, 0.0
-    # A coordinate that gains nothing stays as it is: sinh(asinh t) is t.
+        return None
     skewness, log_tail, shift = np.where(is_stretched[:, None], parameters, 0.0).T.copy()
-    stretch = Stretch(mean + sd * shift, sd, skewness, np.exp(log_tail))
-    return stretch, float(gains[is_stretched].sum())
+    mean, sd = points.mean(axis=0), points.std(axis=0)
+    return Stretch(mean + sd * shift, sd, skewness, np.exp(log_tail))
 
 
 def _best(t: Array, largest_log_tail: float) -> tuple[float, Array]:
