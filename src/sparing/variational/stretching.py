@@ -22,7 +22,7 @@ from sparing.problem.bending import LevelledStretch, Stretch
 
 SMALLEST_GAIN = 0.01  # nats of a coordinate: 2048 normal draws gain 0.003 at most by chance
 REACH = 4.0  # sds within which a surrogate's coordinates are stretched: beyond are no draws
-# Draws are skewed, and not heavy in both tails, where skewness alone has this share of what a stretch
+# Draws are skewed, not heavy in both tails, where skewness alone has this share of what a stretch
 # gains: of an exponential's logarithm 0.96, of a t distribution next to nothing.
 SKEWNESS_SHARE = 0.5
 # Tails may be as much lighter or heavier, and maxima as far away, as draws can tell.
