@@ -8,7 +8,7 @@ targets with gradients need is compiled with the first of them (`gradient_proces
 
 A loop that sums must not also store: where it does, the compiled code sums in another order
 whenever two arrays happen to lie close together in memory, so that two equal runs differ in their
-last bits. Store in one loop, sum in the next (`tests/kernels/test_summation_order.py`).
+last bits. Store in one loop, sum in the next (`tests/kernels/test_compiled_code.py`).
 """
 
 from __future__ import annotations

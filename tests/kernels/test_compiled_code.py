@@ -1,19 +1,66 @@
-"""No kernel sums in an order that depends on where its arrays lie in memory.
+"""Compiled code gives the same bits, whoever compiled it and wherever its arrays lie in memory.
 
-A loop that stores and sums is compiled twice, and a check at run time (a block `vector.memcheck`)
-takes the version that sums in another order when two arrays look as if they overlapped. The check
-is on the safe side: now and then it strikes for arrays that only lie close together. So the
-compiled code is searched for sums (vectors carried round a loop, `phi <8 x double>`) behind such a
-check.
+That is so where no kernel calls another, and no loop both stores and sums (decision 3). A loop
+that does is compiled twice, and a check at run time (a block `vector.memcheck`) takes the version
+that sums in another order when two arrays look as if they overlapped. The check is on the safe
+side: now and then it strikes for arrays that only lie close together. So the compiled code is
+searched for sums (vectors carried round a loop, `phi <8 x double>`) behind such a check.
 """
 
+import os
 import re
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
 
 from sparing.kernels import compilation
+
+RUN = """
+import importlib, pkgutil, sys
+from pathlib import Path
+import sparing, sparing.kernels
+from sparing.kernels import compilation
+
+for module in pkgutil.iter_modules(sparing.kernels.__path__):
+    importlib.import_module(f"sparing.kernels.{module.name}")
+if len(sys.argv) > 1:
+    compilation.compile_all()  # in this process, which alone has the code to look at
+problem = sparing.Problem(
+    lambda x: -0.5 * float((x[0] - x[1] ** 2) ** 2 / 0.3 + x[1] ** 2), [-2, -2], [2, 2]
+)
+result = sparing.infer(problem, seed=1, max_evaluations=25, progress=False)
+print(result.log_evidence.hex(), result.elbo.hex(), *[v.hex() for v in result.posterior.mean])
+if len(sys.argv) > 1:
+    for kernel in compilation.kernels:
+        for number, code in enumerate(kernel.inspect_llvm().values()):
+            name = f"{kernel.py_func.__module__}.{kernel.py_func.__name__}.{number}.ll"
+            Path(sys.argv[1], name).write_text(code)
+"""
+
+
+@pytest.fixture(scope="module")
+def compiling_run(tmp_path_factory):
+    """A run in a process that compiles all kernels, which takes half a minute.
+
+    Its output, its code for each kernel, and another run that finds them in the cache.
+    """
+    cache, code = tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("code")
+
+    def run(*arguments, cache=cache):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+        command = [sys.executable, "-c", RUN, *arguments]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    output = run(str(code))
+    assert any(cache.rglob("*.nbc")), "nothing was compiled into the cache"
+    codes = {path.stem: path.read_text() for path in code.iterdir()}
+    return SimpleNamespace(output=output, codes=codes, run_again=run)
 
 
 def blocks_of(code):
@@ -90,10 +137,18 @@ def test_the_search_finds_a_sum_that_is_stored_too():
     assert not loops
 
 
-@pytest.mark.slow
 def test_no_kernel_does(compiling_run):
     """As a process compiles them: what comes from the cache has no code to look at."""
     assert len(compiling_run.codes) > 10
     found = {name: sums_behind_a_check(code) for name, code in compiling_run.codes.items()}
     faulty = {name: loops for name, (_, loops) in found.items() if loops}
     assert not faulty, "store in one loop and sum in the next (kernels/compilation.py)"
+
+
+def test_the_compiling_run_and_the_cached_run_agree_to_the_last_bit(compiling_run):
+    assert len(compiling_run.output.split()) == 4
+    assert compiling_run.run_again() == compiling_run.output
+
+
+def test_kernels_compiled_in_two_processes_agree_with_them_too(compiling_run, tmp_path):
+    assert compiling_run.run_again(cache=tmp_path) == compiling_run.output
