@@ -38,7 +38,8 @@ def levelled_stretch(points: Array, minimal_gain: float, width: float) -> Levell
     if not _is_scattered(points):
         return None
     gains, parameters = _fits(points, 0.0)
-    gains[gains < SKEWNESS_SHARE * _fits(points, LARGEST_LOG_TAIL)[0]] = 0.0
+    gains_with_tails, _ = _fits(points, LARGEST_LOG_TAIL)
+    gains[gains < np.maximum(SMALLEST_GAIN, SKEWNESS_SHARE * gains_with_tails)] = 0.0
     stretch = _where_it_gains(points, gains, parameters)
     if stretch is None or gains.sum() < minimal_gain:
         return None

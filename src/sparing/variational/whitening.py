@@ -5,7 +5,7 @@ posterior along a diagonal needs many of both; in whitened coordinates it is rou
 changes nothing in the log (it holds the user's coordinates), so it is a candidate: the new
 coordinates are kept only where the surrogate's marginal likelihood is better in them, and the
 first ones stay a candidate too. So are those that straighten a curved posterior
-(straightening.py).
+(straightening.py), and those in which skewed parameters are stretched (stretching.py).
 
     Sigma   covariance of q in working coordinates, (D, D), or that of the parabola which gradients
             describe (surrogate/parabola.py)
