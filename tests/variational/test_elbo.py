@@ -18,9 +18,11 @@ from sparing.variational.elbo import (
     combine_components,
     evaluate_elbo,
     expected_log_joint,
+    sampled_elbo,
 )
 from sparing.variational.entropy import entropy_monte_carlo
 from sparing.variational.mixture import GaussianMixture
+from sparing.variational.normal_mixture import NormalMixture
 
 MAKERS = [random_gp, random_gradient_gp]
 
@@ -134,3 +136,13 @@ def test_extreme_values_and_one_point(value):
     elbo = evaluate_elbo(mixture, gp, 10, np.random.default_rng(0))
     assert elbo.expected_log_joint.mean == pytest.approx(value, rel=1e-12)
     assert np.isfinite(elbo.sd)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_of_normals_of_any_shape_is_that_of_the_same_ones_of_one_shape(seed):
+    mixture, gp = random_mixture(4, 2, seed), random_gp(8, 2, 1, seed + 10)
+    exact = evaluate_elbo(mixture, gp, 20_000, np.random.default_rng(seed))
+    factors = mixture.scales[:, None, None] * np.diag(mixture.lengths)
+    found = sampled_elbo(NormalMixture(mixture.weights, mixture.means, factors), gp)
+    assert found.value == pytest.approx(exact.value, abs=0.05)
+    assert found.sd == pytest.approx(exact.sd, rel=0.1)

@@ -88,3 +88,7 @@ def test_a_levelled_stretch_takes_the_skewness_of_draws_where_that_gains_enough(
     heavy = t.ppf((np.arange(N) + 0.5) / N, 4)  # on both sides
     assert levelled_stretch(np.column_stack([heavy, points[:, 1]]), 0.1, 0.25) is None
     assert stretch_of(heavy[:, None]).tail[0] < 0.9
+    wider = np.where(heavy > 0.0, 1.3 * heavy, heavy)  # skewness gains 0.046 of 0.083
+    assert levelled_stretch(np.column_stack([wider, points[:, 1]]), 0.02, 0.25) is not None
+    wider = np.where(heavy > 0.0, 1.1 * heavy, heavy)  # 0.031 of 0.073
+    assert levelled_stretch(np.column_stack([wider, points[:, 1]]), 0.02, 0.25) is None
