@@ -19,7 +19,7 @@ TOOLS_PATHS := src tests benchmarks docs examples
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick integrations lowest lint docs format clean
+.PHONY: help demo test kernels quick integrations lowest lint docs format clean
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -27,10 +27,12 @@ help:
 demo: $(VENV)/.installed-demo
 	$(BIN)/python -m sparing demo --output output
 
-# Kernels first: two processes that fill one cache side by side may round differently from a third.
-test: lint
-	$(BIN)/python -c 'from sparing.kernels.compilation import compile_all; compile_all(gradients=True)'
+test: lint kernels
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Before the tests: two processes that fill one cache side by side may round differently from a third.
+kernels: $(VENV)/.installed-dev
+	$(BIN)/python -c 'from sparing.kernels.compilation import compile_all; compile_all(gradients=True)'
 
 quick: $(VENV)/.installed-dev
 	$(BIN)/ruff check $(TOOLS_PATHS)
