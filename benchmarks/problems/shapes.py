@@ -20,6 +20,7 @@ from benchmarks.problems.cut import generate_halfspace, generate_simplex
 from benchmarks.problems.funnels import generate_funnel, generate_hierarchy
 from benchmarks.problems.models.problems import model_family
 from benchmarks.problems.modes import generate_few_modes, generate_modes
+from benchmarks.problems.regression import generate_regression
 from benchmarks.problems.shells import generate_crescent, generate_shell
 from benchmarks.problems.skewed import generate_positive, generate_skewed
 from benchmarks.problems.tails import generate_tails
@@ -52,6 +53,7 @@ FAMILIES: Mapping[str, Family] = {
     "halfspace": Family(generate_halfspace, range(1, 7), (2, 3, 5)),
     "simplex": Family(generate_simplex, range(1, 7), (2, 3, 5)),
     "tails": Family(generate_tails, range(1, 7), (2, 4, 6)),
+    "regression": Family(generate_regression, range(3, 11), (3, 5, 8), 2, in_whole_sets=False),
     # Members 0 to 3: those whose answers are in the table.
     "epidemic": Family(model_family("epidemic"), range(5, 6), (5,), 2),
     "kinetics": Family(model_family("kinetics"), range(3, 5), (3, 4), 2),

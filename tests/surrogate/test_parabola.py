@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparing.surrogate.parabola import parabola_of
+from sparing.surrogate.parabola import nearest_parabola, parabola_of, parabola_of_values
 
 MEAN, HEIGHT = np.array([0.3, -1.2, 0.7]), -4.0
 FACTOR = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [-0.5, 0.4, 0.6]])
@@ -83,3 +83,54 @@ def test_points_on_a_plane_give_finite_numbers():
     found = parabola_of(x, *quadratic(x, np.diag([1.0, 4.0, 0.0])))
     assert np.isfinite(found.values(points(3))).all()
     np.testing.assert_allclose(np.diag(found.covariance), [1.0, 0.25, 0.0], atol=1e-9)
+
+
+# Ten numbers in three dimensions, and three values that test them.
+ENOUGH = 13
+
+
+@pytest.mark.parametrize("n", [ENOUGH, 60])
+def test_values_alone_show_a_parabola(n):
+    """Those far down count as little as they must: relative errors of the deep ones are alike."""
+    x = points(n)
+    x[-3:] *= 50.0
+    found = parabola_of_values(x, quadratic(x)[0])
+    np.testing.assert_allclose(found.mean, MEAN, atol=1e-6)
+    np.testing.assert_allclose(found.covariance, FACTOR @ FACTOR.T, rtol=1e-6, atol=1e-6)
+    assert found.height == pytest.approx(HEIGHT, abs=1e-6)
+    assert parabola_of_values(x[: ENOUGH - 1], quadratic(x)[0][: ENOUGH - 1]) is None
+
+
+@pytest.mark.parametrize("n", [ENOUGH, 20, 60])
+def test_values_that_lie_on_none_show_none(n):
+    x = points(n)
+    values = quadratic(x)[0]
+    heavy = -4.0 * np.log1p(-values / 4.0)
+    assert parabola_of_values(x, heavy) is None
+    bent = x + np.column_stack([np.zeros((n, 2)), 0.3 * x[:, 0] ** 2])
+    assert parabola_of_values(x, quadratic(bent)[0]) is None
+    noisy = values + np.random.default_rng(1).normal(size=n)
+    assert parabola_of_values(x, noisy) is None
+
+
+def test_a_saddle_is_no_posterior():
+    x = points(30)
+    assert parabola_of_values(x, quadratic(x, np.diag([1.0, 2.0, -0.5]))[0]) is None
+
+
+def test_points_that_cannot_tell_show_none():
+    """On a line in one coordinate, or all on a plane."""
+    x = points(30) * [1.0, 1.0, 0.0]
+    assert parabola_of_values(x, quadratic(x)[0]) is None
+    x = points(30)
+    x[:, 2] = x[:, 0] - x[:, 1]
+    assert parabola_of_values(x, quadratic(x)[0]) is None
+
+
+def test_gradients_are_asked_first():
+    x = points(ENOUGH)
+    values, gradients = quadratic(x)
+    by_gradients = nearest_parabola(x, values, 4.0 * gradients)
+    np.testing.assert_allclose(by_gradients.covariance, FACTOR @ FACTOR.T / 4.0, atol=1e-9)
+    by_values = nearest_parabola(x, values, None)
+    np.testing.assert_allclose(by_values.covariance, FACTOR @ FACTOR.T, atol=1e-6)

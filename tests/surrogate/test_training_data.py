@@ -18,7 +18,6 @@ from sparing.surrogate.training_data import (
     confirmed_outside,
     joining_gradient,
     joining_values,
-    known_parabola,
     training_set,
     trimmed_indices,
     working_gradients,
@@ -182,15 +181,6 @@ def normal_at(points, *, every=1):
     return entries
 
 
-def test_gradients_describe_a_parabola_in_working_coordinates():
-    found = known_parabola(normal_at(NEAR), PLANE)
-    np.testing.assert_allclose(found.mean, 0.0, atol=1e-9)
-    np.testing.assert_allclose(found.covariance, np.diag([1.0, 0.25]) / 16.0, atol=1e-9)
-    assert found.height == pytest.approx(2.0 * np.log(4.0))
-    assert known_parabola(normal_at(NEAR, every=3), PLANE) is None  # three of them
-    assert known_parabola(log_of([0.0] * 9).usable(), PLANE) is None
-
-
 def test_deep_values_that_a_parabola_explains_are_left_out():
     entries = normal_at([*NEAR, [10.0, 0.0], [3.0, -7.0]])
     training = training_set(entries, PLANE, CompressedDepths())
@@ -204,6 +194,22 @@ def test_deep_values_that_a_parabola_explains_are_left_out():
     paper = training_set(entries, PLANE, MeasuredValues())
     assert paper.n_points == 10
     assert paper.has_gradient.all()
+
+
+def test_deep_values_on_a_parabola_of_values_are_left_out():
+    around = [[0.5 * i * (-1) ** i, 0.3 * (i % 4) - 0.2 * i] for i in range(9)]
+    entries = [
+        with_outcome(entry, gradient=None)
+        for entry in normal_at([*NEAR, *around, [30.0, 1.0], [3.0, -27.0]])
+    ]
+    training = training_set(entries, PLANE, CompressedDepths())
+    assert training.n_points == len(entries) - 2
+    np.testing.assert_array_equal(training.noise_variance, 0.0)
+    # A cliff is not on it, and then nothing is.
+    entries[-1] = with_outcome(entries[-1], value=-3e5)
+    assert training_set(entries, PLANE, CompressedDepths()).n_points == len(entries)
+    # The paper's values are as they were measured.
+    assert training_set(entries, PLANE, MeasuredValues()).n_points == len(entries)
 
 
 def test_deep_values_that_it_does_not_explain_stay_without_their_gradients():

@@ -113,7 +113,13 @@ def test_whitening_is_tried_now_and_then_and_never_in_one_dimension():
 
 def test_the_paper_never_whitens():
     assert Unwhitened().candidates(PLAIN, [LONG], 10) == []
-    assert Unwhitened().minimal_gain == np.inf
+    assert Unwhitened().needed_gain(2, 10, searching=False) == np.inf
+
+
+def test_on_the_way_up_only_what_is_clear_counts():
+    strategy = Whitened(minimal_gain=3.0)
+    assert strategy.needed_gain(6, 50, searching=False) == 3.0
+    assert strategy.needed_gain(6, 50, searching=True) == pytest.approx(3.0 + 3.0 * np.log(50.0))
 
 
 def test_change_of_coordinates_is_linear_between_two_whitenings():

@@ -188,12 +188,13 @@ def test_a_proposal_far_out_is_brought_within_reach():
 
 
 def correlated(n=25):
-    """Evaluations of a normal along the diagonal, of which axis-aligned kernels make little."""
+    """Of a t distribution along the diagonal, of which axis-aligned kernels make little."""
     matrix = np.linalg.inv(np.array([[1.0, 0.97], [0.97, 1.0]]))
-    return [
-        evaluation(e.index, e.x, -0.5 * float(e.x @ matrix @ e.x), identifier=e.index)
-        for e in design(n)
-    ]
+
+    def value(x):
+        return -8.0 * np.log1p(float(x @ matrix @ x) / 16.0)
+
+    return [evaluation(e.index, e.x, value(e.x), identifier=e.index) for e in design(n)]
 
 
 DIAGONAL = GaussianMixture(
@@ -207,9 +208,16 @@ def trained_solution(subject, before, entries, mixture):
     return replace(solution(mixture), trained=found)
 
 
-def test_other_coordinates_are_not_tried_while_searching():
-    subject = algorithm()
-    assert subject.other_coordinates(state(phase=Phase.SEARCHING), DIAGONAL, []) is None
+def test_while_searching_q_shows_no_coordinates_but_the_best_points_do():
+    subject, searching = algorithm(), state(phase=Phase.SEARCHING)
+    assert subject.other_coordinates(searching, DIAGONAL, []) is None
+    entries = correlated()
+    assert subject.other_coordinates(searching, DIAGONAL, entries[:3]) is None
+    (shown,) = subject.other_coordinates(searching, DIAGONAL, entries)
+    x = np.array([entry.x for entry in entries])
+    best = np.argsort([-entry.value for entry in entries])[:12]
+    before, after = (np.corrcoef(points[best].T)[0, 1] for points in (x, shown.to_working(x)))
+    assert abs(after) < 0.3 < before
     (candidate,) = subject.other_coordinates(state(), DIAGONAL, [])
     assert candidate.number == 4  # the coming iteration
 
@@ -220,11 +228,34 @@ def test_coordinates_that_gradients_show_are_tried_while_searching():
     entries = [evaluation(i, x, -0.5 * x @ matrix @ x) for i, x in enumerate(np.array(points))]
     entries = [with_outcome(e, gradient=tuple(-matrix @ e.x)) for e in entries]
     searching = state(phase=Phase.SEARCHING)
-    (shown,) = algorithm().other_coordinates(searching, DIAGONAL, entries)
+    shown, _ = algorithm().other_coordinates(searching, DIAGONAL, entries)
     u = shown.to_working(np.zeros((1, 2)))
     np.testing.assert_allclose(u, 0.0, atol=1e-9)
     assert len(algorithm().other_coordinates(state(), DIAGONAL, entries)) == 2
     assert algorithm().other_coordinates(searching, DIAGONAL, entries[:3]) is None  # D + 2 do
+
+
+def test_on_the_way_up_a_gain_must_be_clear():
+    entries, searching = correlated(), state(phase=Phase.SEARCHING, mixture=DIAGONAL)
+    subject = algorithm(variational=QUICK)
+    current = trained_solution(subject, searching, entries, DIAGONAL)
+    candidates = subject.other_coordinates(searching, current.mixture, entries)
+    best = subject.in_best_coordinates(searching, current, candidates, entries)
+    assert best.transform is candidates[0]
+    score = Collapsed().score
+    gain = score(best.surrogate) - score(current.surrogate)
+    needed = np.log(25.0)  # for two scales
+    for least, kept in ((gain - needed - 0.1, True), (gain - needed + 0.1, False)):
+        subject = algorithm(variational=QUICK, coordinates=Whitened(minimal_gain=least))
+        best = subject.in_best_coordinates(searching, current, candidates, entries)
+        assert (best is not current) == kept
+
+
+def test_what_was_tried_on_the_way_up_does_not_count_after_it():
+    rows = [row(1, warm_up=True), row(2, warm_up=True), row(3)]
+    assert last_try(state(rows[:2], phase=Phase.SEARCHING, last_whitening=1)) is not None
+    assert last_try(state(rows, last_whitening=1)) is None
+    assert last_try(state(rows, last_whitening=2)) is not None
 
 
 def test_other_coordinates_are_tried_at_most_every_few_iterations():

@@ -83,7 +83,7 @@ def test_points_count_on_those_that_are_pending():
 
 def test_an_engine_that_is_told_the_same_events_goes_on_with_the_same_points():
     engine, other = make_engine(), make_engine()
-    for event in drive(engine, 43, in_flight=4):
+    for event in drive(engine, 45, in_flight=4):
         other.apply(event)
     assert engine._n_since_refit > 0
     assert len(engine.pending) == 3

@@ -17,7 +17,7 @@ from scipy.spatial import KDTree
 from sparing.numerics.arrays import Array
 from sparing.problem.evaluations import Evaluation, Status
 from sparing.problem.parameter_transform import ParameterTransform
-from sparing.surrogate.parabola import Parabola, parabola_of
+from sparing.surrogate.parabola import nearest_parabola
 from sparing.surrogate.training_set import TrainingSet
 
 
@@ -92,17 +92,6 @@ def working_gradients(
     return gradients
 
 
-def known_parabola(
-    evaluations: Sequence[Evaluation], transform: ParameterTransform
-) -> Parabola | None:
-    """The parabola that gradients describe in working coordinates; None where they do not."""
-    usable = [entry for entry in evaluations if entry.usable]
-    gradients = working_gradients(usable, transform)
-    if gradients is None:
-        return None
-    return parabola_of(*working_values(usable, transform), gradients)
-
-
 def known_noise_variance(evaluations: Sequence[Evaluation]) -> Array:
     """Variance of each value's noise as the target gave it: (n,)."""
     return np.array([entry.noise_sd for entry in evaluations]) ** 2
@@ -125,16 +114,19 @@ def training_set(
     measured = values
     values, noise_variance, limit = depths.applied(values, transform.dimension)
     noise_variance = known + noise_variance
+    bottom = np.max(measured) - limit
+    deep = measured < bottom
+    kept = np.ones(len(measured), dtype=bool)
+    # Compressed values are no parabola's; where one explains what was measured they would only bend
+    # the surrogate. Bent coordinates have edges that they guard.
+    if deep.any() and not transform.bends:
+        parabola = nearest_parabola(inputs, measured, gradients)
+        if parabola is not None:
+            kept = ~deep | (parabola.values(inputs) > bottom)
+    inputs, values, noise_variance = inputs[kept], values[kept], noise_variance[kept]
     if gradients is not None:
-        deep = measured < np.max(measured) - limit
-        parabola = parabola_of(inputs, measured, gradients)
         gradients[deep] = np.nan  # of what was measured there, not of what is trained on
-        if parabola is not None and not transform.bends:
-            # Compressed values are no parabola's; where one explains what was measured they would
-            # only bend the surrogate. Bent coordinates have edges that they guard.
-            kept = ~deep | (parabola.values(inputs) > np.max(measured) - limit)
-            parts = (inputs, values, noise_variance, gradients)
-            inputs, values, noise_variance, gradients = (part[kept] for part in parts)
+        gradients = gradients[kept]
         gradients = gradients if np.isfinite(gradients).all(axis=1).any() else None
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
     if outside:

@@ -7,8 +7,8 @@ coordinates are kept only where the surrogate's marginal likelihood is better in
 first ones stay a candidate too. So are those that straighten a curved posterior
 (straightening.py), and those in which skewed parameters are stretched (stretching.py).
 
-    Sigma   covariance of q in working coordinates, (D, D), or that of the parabola which gradients
-            describe (surrogate/parabola.py)
+    Sigma   covariance of q in working coordinates, (D, D), or that of the parabola or the spread
+            which the evaluations themselves show (surrogate/known_shapes.py)
     A, b    whitening u' = A (u - b), so that A Sigma A^T is the identity times ``width``^2
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -33,7 +33,7 @@ N_DRAWS = 2**11  # by which bends are found
 
 
 class Shape(Protocol):
-    """Where a posterior may be and how wide: q, or a parabola of the log joint."""
+    """Where a posterior may be and how wide: q, a parabola of the log joint, the best points."""
 
     @property
     def mean(self) -> Array:
@@ -72,6 +72,15 @@ class Whitened:
     # Bends are tried that bring the posterior nearer to a normal one by so many nats each.
     minimal_straightening: float = 0.1
     width: float = 0.25  # standard deviation of q in whitened coordinates (box width is 1)
+
+    def needed_gain(self, dimension: int, n_points: int, *, searching: bool) -> float:
+        """Nats by which others must be better than the present ones.
+
+        On the way up by Schwarz's charge for a scale along each axis as well: as long as most of
+        what is known is wrong anyway, only what is clear counts.
+        """
+        charge = 0.5 * dimension * math.log(n_points) if searching else 0.0
+        return self.minimal_gain + charge
 
     def is_due(self, last: LastTry | None) -> bool:
         """Whether it is time to look for others."""
@@ -159,7 +168,9 @@ class Whitened:
 class Unwhitened:
     """The coordinates stay as they are (the paper)."""
 
-    minimal_gain: ClassVar[float] = math.inf
+    def needed_gain(self, dimension: int, n_points: int, *, searching: bool) -> float:
+        """More than there is."""
+        return math.inf
 
     def charge(self, transform: ParameterTransform, n_points: int) -> float:
         """Nothing."""

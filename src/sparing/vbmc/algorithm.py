@@ -18,7 +18,7 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
-from sparing.surrogate.training_data import known_parabola
+from sparing.surrogate.known_shapes import best_points, known_parabola
 from sparing.variational.cut_mixture import cut
 from sparing.variational.normal_mixture import Mixture, NormalMixture, unchanged
 from sparing.variational.other_coordinates import carry_over
@@ -147,13 +147,19 @@ class Algorithm:
         self, state: State, posterior: Mixture, evaluations: Sequence[Evaluation]
     ) -> list[ParameterTransform] | None:
         """Coordinates worth trying beside the current ones; None where it is too early to look."""
-        shapes: list[Shape] = [] if state.searching else [posterior]
-        if (parabola := known_parabola(evaluations, state.transform)) is not None:
-            shapes.append(parabola)  # gradients show it before anything has been found
         strategy = self.settings.coordinates
-        if not shapes or not strategy.is_due(last_try(state)):
+        if not strategy.is_due(last_try(state)):
             return None
-        found = strategy.candidates(state.transform, shapes, state.iteration + 1)
+        transform = state.transform
+        # What the evaluations show before anything has been found.
+        told: list[Shape | None] = [known_parabola(evaluations, transform)]
+        if state.searching:
+            told.append(best_points(evaluations, transform))
+        shapes: list[Shape] = [] if state.searching else [posterior]
+        shapes += [shape for shape in told if shape is not None]
+        if not shapes:
+            return None
+        found = strategy.candidates(transform, shapes, state.iteration + 1)
         if found and (proven := proven_coordinates(state, evaluations)) is not None:
             found.append(proven)
         return found
@@ -176,9 +182,13 @@ class Algorithm:
             charge = settings.coordinates.charge(trained.transform, surrogate.training.n_points)
             return settings.surrogate.score(surrogate) - charge
 
-        best, threshold = None, settings.coordinates.minimal_gain
-        if candidates:
-            threshold += score(solution.trained)
+        if not candidates:
+            return solution
+        n_points, dimension = solution.surrogate.training.n_points, solution.surrogate.dimension
+        best, threshold = None, score(solution.trained)
+        threshold += settings.coordinates.needed_gain(
+            dimension, n_points, searching=state.searching
+        )
         for transform in candidates:
             trained = train_surrogate(state, transform, evaluations, settings, streams)
             if (found := score(trained)) >= threshold:
@@ -190,10 +200,12 @@ class Algorithm:
 
 
 def last_try(state: State) -> LastTry | None:
-    """What came of the last look for other coordinates; None where there was none."""
+    """What came of the last look for other coordinates; None where there was none yet."""
     last, history = state.last_whitening, state.history
     if not 0 <= last < len(history):
         return None
+    if history[last].warm_up and not state.searching:
+        return None  # the posterior had not been found
     before = history[last - 1].posterior.transform.number if last else 0
     return LastTry(
         n_iterations=state.iteration - last,
