@@ -238,6 +238,7 @@ WITH_GRADIENTS = [
     *(f"{family}-{D}-{n}" for family in ("banana", "rosenbrock") for D in (2, 5) for n in (0, 1)),
     *(f"modes-3-{n}" for n in range(4)),
     *("banana-10-0", "funnel-4-0", "tails-3-0", "predators-4-0"),
+    *("regression-3-0", "regression-3-2", "regression-3-3"),
 ]
 
 

@@ -82,7 +82,8 @@ def test_modes_in_one_dimension_agree_with_a_grid():
 @pytest.mark.parametrize(
     "name",
     ["modes-3-1", "shell-3-0", "crescent-3-4", "banana-3-0", "rosenbrock-6-0", "skewed-3-2",
-     "halfspace-5-0", "simplex-5-0", "tails-6-0"],
+     "halfspace-5-0", "simplex-5-0", "tails-6-0", "regression-3-0", "regression-5-0",
+     "regression-5-4"],
 )  # fmt: skip
 def test_answers_agree_with_importance_sampling_in_more_dimensions(name):
     problem = load_problem(name, None)

@@ -23,6 +23,7 @@ from tests.vbmc.support import (
 )
 
 from sparing.acquisition.initial_design import LatinHypercube
+from sparing.acquisition.way_home import WAY_HOME
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.collapsed_training import Collapsed
@@ -164,6 +165,20 @@ def test_the_agenda_comes_first():
     np.testing.assert_array_equal([proposal.x for proposal in found[:2]], agenda.points)
     assert subject.n_new_points(before) == 2
     assert subject.n_new_points(replace(before, phase=Phase.ADAPTING)) == 0
+
+
+def test_points_go_back_into_the_box_in_any_phase():
+    far = [(9.0, 9.0), (9.5, 9.0), (9.0, 9.5), (10.0, 9.0), (9.5, 9.5)]
+    entries = [*design(3), *(evaluation(3 + i, x, -1.0 - 0.1 * i) for i, x in enumerate(far))]
+    entries[:3] = [with_outcome(entry, value=-30.0) for entry in entries[:3]]
+    subject, lost = with_rules(), surrogate(entries)
+    for before in (state(), state(phase=Phase.SEARCHING)):
+        found = [subject.propose(before, lost, i, 0, pending=False) for i in range(6)]
+        homeward = [proposal.rule == WAY_HOME for proposal in found]
+        assert homeward == [False, False, True] * 2
+        assert np.all(np.abs(found[2].x) <= 2.0)
+    paper = replace(subject, settings=replace(subject.settings, warm_up=WatchingBound()))
+    assert paper.propose(state(), lost, 2, 0, pending=False).rule != WAY_HOME
 
 
 def test_a_proposal_is_in_the_user_s_coordinates_and_repeats():

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from sparing.acquisition.initial_design import design_size
+from sparing.acquisition.way_home import WAY_HOME
 from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation, Proposal
 from sparing.problem.parameter_transform import ParameterTransform
@@ -86,11 +87,14 @@ class Algorithm:
                 union = NormalMixture.union([unchanged(mixture), unchanged(state.mixture)])
                 mixture = cut(union, support, surrogate.training.inputs)
         generator = self.streams.generator("acquisition", identifier)
-        u = rule.choose(surrogate, mixture, generator)[None, :]
-        x = state.transform.to_user(state.transform.within_reach(u))
+        name = WAY_HOME
+        u = warm_up.way_home(surrogate, state.transform, identifier, generator)
+        if u is None:
+            name, u = rule.name, rule.choose(surrogate, mixture, generator)
+        x = state.transform.to_user(state.transform.within_reach(u[None, :]))
         while not state.transform.supports(x)[0]:  # a draw from the posterior in its place
             x = state.transform.to_user(mixture.sample(1, generator))
-        return Proposal(identifier, x[0], rule.name)
+        return Proposal(identifier, x[0], name)
 
     def iterate(
         self,

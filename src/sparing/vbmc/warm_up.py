@@ -13,7 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from sparing.acquisition.rules import ProspectiveSampling, Rule, TemperedSampling
+from sparing.acquisition.way_home import point_at_home
 from sparing.numerics.arrays import Array
+from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.training_set import TrainingSet
 
@@ -36,6 +38,10 @@ class Climbing:
     # Points per iteration while the best points still lie far apart in value: on the way up one
     # value can overturn what the others were chosen by.
     n_climbing: int = 1
+    # Every so manieth point is sought within the plausible box, while the best of all lie outside;
+    # until so many (times D + 2, a tenth of the default budget) have not gone further up.
+    home_every: int = 3
+    home_patience: int = 5
     # Nothing is trimmed at its end: deep values are compressed, and say where no mode is.
     trimmed_depth: ClassVar[float] = math.inf
 
@@ -49,6 +55,19 @@ class Climbing:
     def n_points(self, surrogate: Surrogate, n_active: int) -> int:
         """Evaluations of the coming iteration, n_active in the ordinary case."""
         return self.n_climbing if self.must_climb(surrogate) else n_active
+
+    def way_home(
+        self,
+        surrogate: Surrogate,
+        transform: ParameterTransform,
+        identifier: int,
+        generator: np.random.Generator,
+    ) -> Array | None:
+        """A point within the plausible box, (D,); None where it is another's turn."""
+        if (identifier + 1) % self.home_every:
+            return None
+        patience = self.home_patience * (transform.dimension + 2)
+        return point_at_home(surrogate, transform, patience, generator)
 
     def is_over(
         self, elcbo: Sequence[float], values: Array, surrogate: Surrogate, n_active: int
@@ -87,6 +106,16 @@ class WatchingBound:
     def n_points(self, surrogate: Surrogate, n_active: int) -> int:
         """n_active always."""
         return n_active
+
+    def way_home(
+        self,
+        surrogate: Surrogate,
+        transform: ParameterTransform,
+        identifier: int,
+        generator: np.random.Generator,
+    ) -> Array | None:
+        """None is known."""
+        return None
 
     def is_over(
         self, elcbo: Sequence[float], values: Array, surrogate: Surrogate, n_active: int

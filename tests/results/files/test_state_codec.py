@@ -137,7 +137,7 @@ def test_every_field_is_restored(tilted_problem):
     assert_same(state, again)
     assert [dict(row) for row in timings] == [dict(row) for row in run._engine.timings]
     numbers = [info.posterior.transform.number for info in again.history]
-    assert numbers[0] == 0 and again.transform.number == numbers[-1] == len(numbers)
+    assert numbers[0] < numbers[-1] == again.transform.number == len(numbers)
     assert len({*numbers}) > 2  # whitened again and again
 
 
