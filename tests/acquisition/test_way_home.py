@@ -16,8 +16,8 @@ def process(points, values):
     return surrogate(entries)
 
 
-def at_home(found, patience=20, seed=3):
-    return point_at_home(found, TRANSFORM, patience, np.random.default_rng(seed))
+def at_home(found, enough=20, seed=3):
+    return point_at_home(found, TRANSFORM, enough, np.random.default_rng(seed))
 
 
 def lost():
@@ -69,12 +69,17 @@ def test_nobody_needs_it_while_one_of_the_best_points_is_at_home():
     assert at_home(process([*HOME, *near], values)) is not None
 
 
+def test_a_box_that_has_been_searched_is_left_alone():
+    assert at_home(lost(), enough=4) is not None
+    assert at_home(lost(), enough=3) is None
+
+
 def test_it_is_given_up_where_it_leads_no_further():
-    found = lost()
-    assert at_home(found, patience=3) is not None  # the best at home is two points old
-    assert at_home(found, patience=2) is None
-    higher = process([*HOME[::-1], *FAR], [-50.0, -40.0, -30.0, -3.0, -2.0, -4.0, -3.5, -2.5])
-    assert at_home(higher, patience=1) is not None
+    """Twelve points within, in two dimensions, that were no better than the best before."""
+    more = np.random.default_rng(1).uniform(-2.0, 2.0, (11, 2))
+    points, far = [*HOME[:2], *more, *FAR], [-3.0, -2.0, -4.0, -3.5, -2.5]
+    assert at_home(process(points, [-30.0, *[-40.0] * 12, *far]), enough=99) is None
+    assert at_home(process(points, [-40.0, -30.0, *[-40.0] * 11, *far]), enough=99) is not None
 
 
 def test_a_box_without_points_is_looked_into():
@@ -89,16 +94,16 @@ def test_every_so_manieth_point_goes_home():
         for i in range(7)
     ]
     assert taken == [False, False, True, False, False, True, False]
-    impatient = Climbing(home_every=1, home_patience=0)
-    assert impatient.way_home(found, TRANSFORM, 0, np.random.default_rng(1)) is None
+    content = Climbing(home_every=1, home_enough=0)
+    assert content.way_home(found, TRANSFORM, 0, np.random.default_rng(1)) is None
     assert WatchingBound().way_home(found, TRANSFORM, 2, np.random.default_rng(1)) is None
 
 
-@pytest.mark.parametrize("patience", [1, 2])
-def test_patience_is_for_each_dimension(patience):
-    """Four times as many points in two dimensions."""
+@pytest.mark.parametrize("enough", [1, 2])
+def test_how_many_points_are_enough_depends_on_the_dimension(enough):
+    """Four times as many in two."""
     points = [*HOME, *np.random.default_rng(1).uniform(-2, 2, (3, 2)), *FAR]
-    values = [-20.0, *[-40.0] * 5, -3.0, -2.0, -4.0, -3.5, -2.5]  # five since the best at home
-    climbing = Climbing(home_every=1, home_patience=patience)
+    values = [-20.0, *[-40.0] * 5, -3.0, -2.0, -4.0, -3.5, -2.5]  # six within
+    climbing = Climbing(home_every=1, home_enough=enough)
     point = climbing.way_home(process(points, values), TRANSFORM, 0, np.random.default_rng(1))
-    assert (point is None) == (4 * patience <= 5)
+    assert (point is None) == (4 * enough <= 6)

@@ -22,6 +22,7 @@ WAY_HOME = "way back into the plausible box"  # recorded with its points
 
 # Outside is what lies further from the middle of the box than its width, in any coordinate.
 OUTSIDE = 1.0
+PATIENCE = 3  # times D + 2 points within that were no better than the best of them
 N_CANDIDATES = 1024  # all over the box; and as many about its best points, so far from them
 N_BEST, NEAREST, FURTHEST = 8, 0.01, 0.3
 
@@ -29,13 +30,13 @@ N_BEST, NEAREST, FURTHEST = 8, 0.01, 0.3
 def point_at_home(
     surrogate: Surrogate,
     transform: ParameterTransform,
-    patience: int,
+    enough: int,
     generator: np.random.Generator,
 ) -> Array | None:
     """The maximum of a in the box, (D,) in working coordinates; None where nobody needs it.
 
-    That is as long as one of the best D + 2 points is not outside, and once the best point within
-    is ``patience`` older than the last one.
+    That is as long as one of the best D + 2 points is not outside, and once ``enough`` points have
+    been evaluated within, or several since the best of them: the box has been searched then.
     """
     training, dimension = surrogate.training, transform.dimension
     s = transform.to_standardised(training.inputs)
@@ -44,7 +45,9 @@ def point_at_home(
     if furthest[ranked[: dimension + 2]].min() <= OUTSIDE:
         return None
     within = ranked[furthest[ranked] <= 0.5]
-    if len(within) and np.sum(within > within[0]) >= patience:
+    if len(within) >= enough:
+        return None
+    if len(within) and np.sum(within > within[0]) >= PATIENCE * (dimension + 2):
         return None
     candidates = (scrambled_halton(N_CANDIDATES, dimension) + generator.random(dimension)) % 1.0
     candidates -= 0.5

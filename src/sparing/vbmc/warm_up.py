@@ -38,10 +38,11 @@ class Climbing:
     # Points per iteration while the best points still lie far apart in value: on the way up one
     # value can overturn what the others were chosen by.
     n_climbing: int = 1
-    # Every so manieth point is sought within the plausible box, while the best of all lie outside;
-    # until so many (times D + 2, a tenth of the default budget) have not gone further up.
+    # Every so manieth point is sought within the plausible box, while the best of all lie outside
+    # and fewer than so many (times D + 2) have been evaluated within: a climb may leave it before
+    # it has been searched.
     home_every: int = 3
-    home_patience: int = 5
+    home_enough: int = 8
     # Nothing is trimmed at its end: deep values are compressed, and say where no mode is.
     trimmed_depth: ClassVar[float] = math.inf
 
@@ -66,8 +67,8 @@ class Climbing:
         """A point within the plausible box, (D,); None where it is another's turn."""
         if (identifier + 1) % self.home_every:
             return None
-        patience = self.home_patience * (transform.dimension + 2)
-        return point_at_home(surrogate, transform, patience, generator)
+        enough = self.home_enough * (transform.dimension + 2)
+        return point_at_home(surrogate, transform, enough, generator)
 
     def is_over(
         self, elcbo: Sequence[float], values: Array, surrogate: Surrogate, n_active: int
