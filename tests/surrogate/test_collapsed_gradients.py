@@ -113,12 +113,13 @@ def test_the_score_does_not_depend_on_units(units):
     def score(data, samples, *shift):
         bounds = [moved(part, *shift) if shift else part for part in (prior.location, lower, upper)]
         given = HyperparameterPrior(bounds[0], prior.scale, *bounds[1:])
-        return Collapsed(GivenPrior(given=given)).score(condition(data, samples))
+        return Collapsed(GivenPrior(given=given)).score(condition(data, samples), data)
 
     found = score(other, moved(psi, log_units, of_slopes), log_units, of_slopes)
     assert found == pytest.approx(score(training, psi), abs=1e-4)
-    of_values = condition(other.values_alone(), moved(psi, log_units, of_slopes)[:, :-1])
-    assert abs(Collapsed().score(of_values) - found) > 1.0  # gradients count
+    alone = other.values_alone()
+    of_values = condition(alone, moved(psi, log_units, of_slopes)[:, :-1])
+    assert abs(Collapsed().score(of_values, alone) - found) > 1.0  # gradients count
 
 
 @pytest.mark.parametrize(("n_rows", "n_counted"), [(400, 8), (22, 5), (12, 0)])
@@ -129,10 +130,8 @@ def test_the_score_takes_the_units_of_the_gradients_that_count(n_rows, n_counted
     best = [i for i in np.argsort(-training.values) if (i + 1) % 3][:n_counted]
     known = np.where(np.isin(np.arange(12), best), units, np.nan)
     strategy = Collapsed(n_rows_trained=n_rows)
-    plain, other, partly = (
-        strategy.score(condition(replace(training, log_determinants=part), psi))
-        for part in (np.zeros(12), units, known)
-    )
+    sets = [replace(training, log_determinants=part) for part in (np.zeros(12), units, known)]
+    plain, other, partly = (strategy.score(condition(each, psi), each) for each in sets)
     assert other == pytest.approx(plain - units[best].sum(), abs=1e-9)
     assert partly == other
 
@@ -180,7 +179,7 @@ def test_rows_are_limited_in_training_and_in_conditioning(monkeypatch):
     monkeypatch.setattr(collapsed_training, "CollapsedPosterior", noted)
     strategy = Collapsed(n_rows_trained=20, n_rows=31)
     trained = strategy.train(training, 2, np.random.default_rng(0))
-    strategy.score(trained)
+    strategy.score(trained, trained.training)
     assert asked == [20, 20]
     assert trained.observations.n_rows == 30  # a whole gradient more would be 32
     best = np.argsort(-training.values)[:9]

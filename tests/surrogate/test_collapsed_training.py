@@ -316,9 +316,10 @@ def test_the_score_is_the_largest_collapsed_posterior_among_the_samples():
     psi[:, 2] = generator.uniform(-1.0, 1.0, 4)  # its prior is flat
     dense = dense_log_likelihoods(training, psi[:, :4])
     dense += [prior.of_entries(np.arange(4)).log_density(row[:4]) for row in psi]
-    score = [strategy.score(condition(training, psi[rows])) for rows in (slice(2), slice(2, 4))]
+    halves = (condition(training, psi[:2]), condition(training, psi[2:]))
+    scores = [strategy.score(process, training) for process in halves]
     expected = np.max(dense[:2]) - np.max(dense[2:])
-    assert score[0] - score[1] == pytest.approx(expected, rel=1e-6)
+    assert scores[0] - scores[1] == pytest.approx(expected, rel=1e-6)
 
 
 def test_conditioning_on_what_was_found_gives_the_same_process():

@@ -247,12 +247,12 @@ class Approximate(Collapsed):
 
 
 class Flattering(Collapsed):
-    def score(self, surrogate):
+    def score(self, surrogate, training):
         return 0.0
 
 
 class Undefined(Collapsed):
-    def score(self, surrogate):
+    def score(self, surrogate, training):
         return float("nan")
 
 

@@ -24,6 +24,7 @@ from tests.vbmc.support import (
 
 from sparing.acquisition.initial_design import LatinHypercube
 from sparing.acquisition.way_home import WAY_HOME
+from sparing.problem.bending import Bend, Whitening
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.problem.problem import Problem
 from sparing.surrogate.collapsed_training import Collapsed
@@ -223,6 +224,11 @@ def trained_solution(subject, before, entries, mixture):
     return replace(solution(mixture), trained=found)
 
 
+def score(found):
+    """Of all that its surrogate was trained on."""
+    return Collapsed().score(found.surrogate, found.surrogate.training)
+
+
 def test_while_searching_q_shows_no_coordinates_but_the_best_points_do():
     subject, searching = algorithm(), state(phase=Phase.SEARCHING)
     assert subject.other_coordinates(searching, DIAGONAL, []) is None
@@ -257,8 +263,7 @@ def test_on_the_way_up_a_gain_must_be_clear():
     candidates = subject.other_coordinates(searching, current.mixture, entries)
     best = subject.in_best_coordinates(searching, current, candidates, entries)
     assert best.transform is candidates[0]
-    score = Collapsed().score
-    gain = score(best.surrogate) - score(current.surrogate)
+    gain = score(best) - score(current)
     needed = np.log(25.0)  # for two scales
     for least, kept in ((gain - needed - 0.1, True), (gain - needed + 0.1, False)):
         subject = algorithm(variational=QUICK, coordinates=Whitened(minimal_gain=least))
@@ -342,8 +347,7 @@ def test_coordinates_in_which_the_surrogate_gains_are_kept():
     candidates = subject.other_coordinates(before, current.mixture, entries)
     best = subject.in_best_coordinates(before, current, candidates, entries)
     assert best.transform is candidates[0]
-    score = Collapsed().score
-    assert score(best.surrogate) > score(current.surrogate) + Whitened().minimal_gain
+    assert score(best) > score(current) + Whitened().minimal_gain
     assert best.mixture.n_components >= DIAGONAL.n_components
 
 
@@ -409,6 +413,26 @@ def test_of_several_coordinates_the_best_are_kept():
     for candidates in ([whitened, half], [half, whitened]):
         best = subject.in_best_coordinates(before, current, candidates, entries)
         assert best.transform is whitened
+
+
+def test_coordinates_are_compared_by_what_both_are_trained_on():
+    """Unbent ones leave out deep values that a parabola explains: none was to be explained."""
+    matrix = np.linalg.inv(np.array([[1.0, 0.97], [0.97, 1.0]]))
+    points = [*np.random.default_rng(3).normal(size=(12, 2)), *(9.0 * np.eye(2)), *(-8 * np.eye(2))]
+    entries = [evaluation(i, x, -0.5 * x @ matrix @ x) for i, x in enumerate(np.array(points))]
+    entries = [with_outcome(e, gradient=tuple(-matrix @ e.x)) for e in entries]
+    subject, before = algorithm(), state(mixture=DIAGONAL)
+    nothing = Bend(*np.zeros((2, 2)), np.eye(2), np.zeros(2), 5.0, Whitening.nothing(2))
+    plain, bent = (
+        train_surrogate(before, transform, entries, subject.settings, STREAMS)
+        for transform in (TRANSFORM, TRANSFORM.bent([nothing], number=9))
+    )
+    few, all_of_them = plain.surrogate.training, bent.surrogate.training
+    assert few.n_points < all_of_them.n_points == 16
+    whole = Collapsed().score(bent.surrogate, all_of_them)
+    shared = subject.score(bent, plain) + Whitened().charge(bent.transform, few.n_points)
+    assert shared == Collapsed().score(bent.surrogate, all_of_them.shared_with(few)) > whole + 4.0
+    assert subject.score(plain, bent) == Collapsed().score(plain.surrogate, few)
 
 
 # ---------------------------------------------------------------------- an iteration

@@ -91,7 +91,7 @@ class Collapsed:
         previous: Surrogate | None = None,
     ) -> GaussianProcess:
         """A process with n_samples samples of psi, or with None the best one."""
-        posterior, offset = self._posterior(training)
+        posterior, offset = self._posterior(training, training)
         guesses = _guesses(posterior.training, posterior.prior, self.prior.hpd_fraction)
         starts, n_ascents = guesses, self.n_ascents
         if previous is not None and previous.parameters.shape[1] == posterior.layout.size:
@@ -111,21 +111,27 @@ class Collapsed:
         """The process with hyperparameters that an earlier training found."""
         return condition(training.with_best_gradients(self.n_rows), parameters)
 
-    def score(self, surrogate: Surrogate) -> float:
+    def score(self, surrogate: Surrogate, training: TrainingSet) -> float:
         """The largest log p(y | theta) + log p(theta) among the samples.
 
         A density of gradients has units: here those of the coordinates without whitening.
         """
-        posterior, _ = self._posterior(surrogate.training)
+        posterior, _ = self._posterior(training, surrogate.training)
         thetas = surrogate.parameters[:, posterior.layout.theta]
         best = max(posterior.at(theta).value for theta in thetas)
         training = posterior.training
         return best - float(training.log_determinants[training.has_gradient].sum())
 
-    def _posterior(self, training: TrainingSet) -> tuple[CollapsedPosterior, float]:
-        """log p(theta | y) of values less an offset, which is returned too."""
+    def _posterior(
+        self, training: TrainingSet, whole: TrainingSet
+    ) -> tuple[CollapsedPosterior, float]:
+        """log p(theta | y) of values less an offset, which is returned too.
+
+        ``whole``: the set that the prior is of.
+        """
+        prior = self.prior.of(whole.with_best_gradients(self.n_rows_trained))
         few = training.with_best_gradients(self.n_rows_trained)
-        offset, shifted, prior = shifted_to_zero(few, self.prior.of(few))
+        offset, shifted, prior = shifted_to_zero(few, prior)
         return CollapsedPosterior(shifted, prior), offset
 
 

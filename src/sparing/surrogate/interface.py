@@ -133,6 +133,6 @@ class SurrogateTraining(Protocol):
         """The surrogate whose `parameters` are these, (S, p), equal to the last bit."""
         ...
 
-    def score(self, surrogate: Surrogate) -> float:
-        """How well it describes its values, in nats; comparable between coordinates."""
+    def score(self, surrogate: Surrogate, training: TrainingSet) -> float:
+        """How well it describes these of its values, in nats; comparable between coordinates."""
         ...

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from sparing.numerics.arrays import Array
@@ -124,6 +125,7 @@ def training_set(
         if parabola is not None:
             kept = ~deep | (parabola.values(inputs) > bottom)
     inputs, values, noise_variance = inputs[kept], values[kept], noise_variance[kept]
+    identities = np.array([entry.index for entry in usable], dtype=np.int64)[kept]
     if gradients is not None:
         gradients[deep] = np.nan  # of what was measured there, not of what is trained on
         gradients = gradients[kept]
@@ -131,14 +133,17 @@ def training_set(
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
     if outside:
         u = transform.to_working(np.array([entry.x for entry in outside]))
-        u, stand_ins = confirmed_outside(u, inputs, values)
+        confirmed, stand_ins = confirmed_outside(u, inputs, values)
+        u = u[confirmed]
+        of_outside = np.array([entry.index for entry in outside], dtype=np.int64)[confirmed]
+        identities = np.concatenate([identities, of_outside])
         inputs = np.vstack([inputs, u])
         values = np.concatenate([values, stand_ins])
         noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
         if gradients is not None:
             gradients = np.vstack([gradients, np.full(u.shape, np.nan)])
     typical, units = float(np.median(known)), -transform.standardised_log_jacobian(inputs)
-    return TrainingSet(inputs, values, noise_variance, limit, typical, gradients, units)
+    return TrainingSet(inputs, values, noise_variance, limit, typical, gradients, units, identities)
 
 
 # Outside the support the log density is minus infinity, which no smooth surrogate can follow. A
@@ -152,8 +157,10 @@ N_NEIGHBOURS = 5
 N_CONFIRMING = 3
 
 
-def confirmed_outside(outside: Array, inside: Array, values: Array) -> tuple[Array, Array]:
-    """Points outside the support that their neighbours confirm, and their stand-in values.
+def confirmed_outside(
+    outside: Array, inside: Array, values: Array
+) -> tuple[NDArray[np.bool_], Array]:
+    """Which points outside the support their neighbours confirm, (k,), and their stand-in values.
 
     ``outside`` (k, D) and ``inside`` (n, D) in working coordinates, ``values`` (n,) inside. The
     stand-in is never above the nearest value inside, so that it cannot raise a density that falls
@@ -170,7 +177,7 @@ def confirmed_outside(outside: Array, inside: Array, values: Array) -> tuple[Arr
     confirmed = others.sum(axis=1) >= N_CONFIRMING
     _, nearest = KDTree(inside / scale).query(outside[confirmed] / scale)
     stand_in = np.max(values) - OUTSIDE_DEPTH - inside.shape[1]
-    return outside[confirmed], np.minimum(stand_in, values[nearest])
+    return confirmed, np.minimum(stand_in, values[nearest])
 
 
 def joining_values(

@@ -25,7 +25,8 @@ class TrainingSet:
     was compressed (training_data.py). ``typical_noise_variance``: that of a value yet to come.
     ``gradients``: (n, D), rows of NaN where there is none; None where there are none at all.
     ``log_determinants``: log |du/ds| at the points, (n,), s being the first coordinates: the units
-    of their gradients. Of points that join later it is not known, nor asked for.
+    of their gradients. ``identities``: (n,), by which the same point is known in other coordinates;
+    not given: all differ. Of points that join later neither is known, nor asked for.
     """
 
     inputs: Array
@@ -35,6 +36,7 @@ class TrainingSet:
     typical_noise_variance: float = 0.0
     gradients: Array | None = None
     log_determinants: Array = field(default_factory=lambda: np.zeros(0))
+    identities: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         given = (self.inputs, self.values, self.noise_variance)
@@ -59,6 +61,8 @@ class TrainingSet:
         object.__setattr__(self, "noise_variance", noise_variance)
         if self.log_determinants.size == 0:
             object.__setattr__(self, "log_determinants", np.zeros(n))
+        if self.identities.size == 0:
+            object.__setattr__(self, "identities", np.arange(n))
         if self.gradients is not None and self.gradients.shape != inputs.shape:
             raise ValueError(f"gradients must be {inputs.shape}, not {self.gradients.shape}")
 
@@ -104,6 +108,7 @@ class TrainingSet:
             noise_variance=np.append(self.noise_variance, noise_variance),
             gradients=gradients,
             log_determinants=np.append(self.log_determinants, np.nan),
+            identities=np.append(self.identities, -1),
         )
 
     def of_points(self, points: NDArray[np.integer]) -> TrainingSet:
@@ -115,7 +120,19 @@ class TrainingSet:
             noise_variance=self.noise_variance[points],
             gradients=None if self.gradients is None else self.gradients[points],
             log_determinants=self.log_determinants[points],
+            identities=self.identities[points],
         )
+
+    def shared_with(self, other: TrainingSet) -> TrainingSet:
+        """Its points and gradients that another set has as well; itself where these are all."""
+        shared = np.isin(self.identities, other.identities)
+        common = self if shared.all() else self.of_points(np.flatnonzero(shared))
+        if common.gradients is None:
+            return common
+        known = np.isin(common.identities, other.identities[other.has_gradient])
+        if not np.any(common.has_gradient & ~known):
+            return common
+        return replace(common, gradients=np.where(known[:, None], common.gradients, np.nan))
 
     def values_alone(self) -> TrainingSet:
         """The set without its gradients."""

@@ -247,8 +247,9 @@ def _check_scores(strategy: SurrogateTraining, surrogate: Surrogate) -> None:
     training = surrogate.training
     shuffled = np.random.default_rng(1).permutation(training.values)
     disorder = TrainingSet(training.inputs, shuffled)
-    score = strategy.score(surrogate)
-    worse = strategy.score(strategy.train(disorder, N_SAMPLES, np.random.default_rng(1)))
+    score = strategy.score(surrogate, training)
+    mixed = strategy.train(disorder, N_SAMPLES, np.random.default_rng(1))
+    worse = strategy.score(mixed, disorder)
     assert isinstance(score, float) and np.isfinite(score), f"the score is {score!r}"
     assert score > worse + LEAST_GAIN, (
         f"the score of a smooth function is {score:.1f}, that of its values in disorder {worse:.1f}"

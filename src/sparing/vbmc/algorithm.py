@@ -180,27 +180,27 @@ class Algorithm:
         Judged by the marginal likelihood: the ELBO of a surrogate that is wrong may be anything.
         """
         settings, streams = self.settings, self.streams
-
-        def score(trained: TrainedSurrogate) -> float:
-            surrogate = trained.surrogate
-            charge = settings.coordinates.charge(trained.transform, surrogate.training.n_points)
-            return settings.surrogate.score(surrogate) - charge
-
-        if not candidates:
-            return solution
-        n_points, dimension = solution.surrogate.training.n_points, solution.surrogate.dimension
-        best, threshold = None, score(solution.trained)
-        threshold += settings.coordinates.needed_gain(
-            dimension, n_points, searching=state.searching
-        )
+        present = best = solution.trained
         for transform in candidates:
             trained = train_surrogate(state, transform, evaluations, settings, streams)
-            if (found := score(trained)) >= threshold:
-                best, threshold = trained, found
-        if best is None:
+            needed = 0.0
+            if best is present:
+                n_points, dimension = best.surrogate.training.n_points, transform.dimension
+                searching = state.searching
+                needed = settings.coordinates.needed_gain(dimension, n_points, searching=searching)
+            if self.score(trained, best) >= self.score(best, trained) + needed:
+                best = trained
+        if best is present:
             return solution
         start = carry_over(solution.mixture, solution.transform, best.transform)
         return fit_posterior(state, best, start, settings, streams)
+
+    def score(self, trained: TrainedSurrogate, other: TrainedSurrogate) -> float:
+        """The marginal likelihood of what both are trained on, less what its coordinates cost."""
+        # What one of them leaves out would count against the other.
+        shared = trained.surrogate.training.shared_with(other.surrogate.training)
+        charge = self.settings.coordinates.charge(trained.transform, shared.n_points)
+        return self.settings.surrogate.score(trained.surrogate, shared) - charge
 
 
 def last_try(state: State) -> LastTry | None:

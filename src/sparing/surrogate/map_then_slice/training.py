@@ -101,10 +101,10 @@ class MapThenSlice:
         """The values: the paper knows no gradients."""
         return training.values_alone()
 
-    def score(self, surrogate: Surrogate) -> float:
+    def score(self, surrogate: Surrogate, training: TrainingSet) -> float:
         """The largest log p(y | psi) + log p(psi) among the samples."""
-        training = surrogate.training
-        offset, shifted, prior = shifted_to_zero(training, self.prior.of(training))
+        prior = self.prior.of(surrogate.training)
+        offset, shifted, prior = shifted_to_zero(self.of_use(training), prior)
         samples = with_offset(surrogate.parameters, -offset)
         return max(_log_posterior(shifted, prior, psi) for psi in samples)
 
