@@ -1,6 +1,7 @@
 """The empirical Bayes prior: Table S1 by hand, the bounds, and degenerate data."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sparing.surrogate.empirical_prior import (
     PeakAnywhere,
     PeakNearBest,
 )
+from sparing.surrogate.gaussian_process import condition
 from sparing.surrogate.hyperparameters import DEGREES_OF_FREEDOM
 from sparing.surrogate.layout import Layout
 from sparing.surrogate.training_set import TrainingSet
@@ -129,3 +131,18 @@ def test_presets_differ_where_they_should():
     assert (PAPER.peak, DEFAULT.peak) == (PeakAnywhere(), PeakNearBest())
     assert DEFAULT.noise_sd_floor == pytest.approx(math.sqrt(1e-5))
     assert PAPER.noise_sd_location == 0.001
+
+
+def test_with_gradients_the_highest_process_can_be_factorised():
+    parabola = training_set(60, 4)
+    training = replace(parabola, gradients=-2.0 * parabola.inputs)
+    prior, layout = EmpiricalPrior().of(training), training.layout
+    highest = np.clip(prior.location, prior.lower, prior.upper)
+    upwards = [*range(4), layout.log_output_scale]  # the longest lengths, too
+    highest[upwards] = prior.upper[upwards]
+    for noise in (layout.log_noise_sd, layout.log_gradient_noise_sd):
+        highest[noise] = prior.lower[noise]
+    assert condition(training, highest[None]).jitter == 0.0
+    assert math.exp(prior.upper[layout.log_output_scale]) >= np.ptp(training.values)
+    of_values = EmpiricalPrior().of(training.values_alone())
+    assert of_values.upper[layout.log_output_scale] > prior.upper[layout.log_output_scale]

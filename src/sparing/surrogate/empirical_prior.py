@@ -31,6 +31,8 @@ SMALLEST_INPUT_SCALE = 1e-6
 LARGEST_LENGTH_SCALE = 100.0
 SMALLEST_OUTPUT_SCALE = 1e-4  # in nats: a process this small has no bearing on any result
 LARGEST_OUTPUT_SCALE = 100.0
+# What a factorisation's rounding may be of the smallest noise variance, where gradients are known.
+ROUNDING_SHARE, EPSILON = 0.01, float(np.finfo(np.float64).eps)
 LARGEST_NOISE_SD = 10.0
 WIDEST_MEAN_MAXIMUM = 100.0
 
@@ -161,6 +163,10 @@ class EmpiricalPrior:
             largest = float(np.nanmax(np.abs(training.gradients), initial=1.0))
             lower[layout.log_gradient_noise_sd] = math.log(self.noise_sd_floor)
             upper[layout.log_gradient_noise_sd] = math.log(LARGEST_NOISE_SD * largest)
+            # Long and high, the process is a polynomial of any degree, but for rounding.
+            exact = self.noise_sd_floor * math.sqrt(ROUNDING_SHARE / (training.n_rows * EPSILON))
+            highest = min(max(exact, y_range), LARGEST_OUTPUT_SCALE * y_range)
+            upper[layout.log_output_scale] = math.log(highest)
         lower[layout.mean_maximum] = y_max - WIDEST_MEAN_MAXIMUM * y_range
         rise = self.peak.largest_rise(training.values, hpd_range, layout.dimension)
         upper[layout.mean_maximum] = y_max + min(max(rise, 1.0), WIDEST_MEAN_MAXIMUM * y_range)
