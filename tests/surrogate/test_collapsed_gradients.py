@@ -26,10 +26,10 @@ SIZES = [(1, 8), (2, 10), (4, 12)]
 
 
 def shifted(training, noise=0.0):
-    """The training set with a maximum of zero, and noise that differs between its values."""
+    """The training set with a maximum of zero, and noise that differs between its points."""
     noise_variance = noise * np.arange(1.0, training.n_points + 1.0)
-    values = training.values - training.values.max()
-    return replace(training, values=values, noise_variance=noise_variance)
+    values, sds = training.values - training.values.max(), np.sqrt(10.0 * noise_variance)
+    return replace(training, values=values, noise_variance=noise_variance, gradient_noise_sd=sds)
 
 
 def thetas(dimension, count):

@@ -67,6 +67,19 @@ def test_a_noisy_gradient_tells_nothing():
     np.testing.assert_allclose(found, plain, rtol=1e-6, atol=1e-6)
 
 
+def test_gradients_have_noise_of_their_own():
+    """Those that have a lot tell nothing, and the others what they told."""
+    training, psi = with_gradients(training_set(2, 9)), samples_with_gradients(2, 2)
+    noisy = np.arange(9) % 2 == 0
+    lacking = replace(training, gradients=np.where(noisy[:, None], np.nan, training.gradients))
+    queries = np.random.default_rng(2).normal(size=(5, 2))
+    found = condition(replace(training, gradient_noise_sd=1e6 * noisy), psi).predict_each(queries)
+    expected = condition(lacking, psi).predict_each(queries)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    exact = condition(training, psi).predict_each(queries)
+    assert np.max(np.abs(found[0] - exact[0])) > 0.1
+
+
 @pytest.mark.parametrize("every", [0, 3])
 def test_points_are_appended_with_their_gradients_and_without(every):
     training = with_gradients(training_set(3, 9), every)

@@ -257,6 +257,49 @@ def test_a_new_gradient_joins_where_others_are_and_the_value_is_not_deep():
     assert joining_gradient(with_outcome(near, gradient=None), PLANE, training) is None
 
 
+def two_modes_at(points):
+    """Evaluations of normals 16 apart along the first axis, each with sds of one."""
+    entries = []
+    for index, x in enumerate(np.array(points)):
+        centre = np.array([8.0 * np.sign(x[0]), 0.0])
+        gradient = tuple(centre - x)
+        outcome = Outcome(
+            -0.5 * float((x - centre) @ (x - centre)), Status.OK, 0.1, gradient=gradient
+        )
+        entries.append(Evaluation(index, None, x, outcome))
+    return entries
+
+
+def test_slopes_far_below_the_maximum_have_noise():
+    depths = np.array([0.0, 0.5, 6.9, 7.1, 12.0, 19.0, 0.1, 3.0])
+    x = np.column_stack([8.0 * (-1) ** np.arange(8), np.sqrt(2.0 * depths)])
+    entries = two_modes_at(x)
+    training = training_set(entries, PLANE, CompressedDepths())
+    assert training.has_gradient.all()
+    np.testing.assert_allclose(
+        training.gradient_noise_sd, 0.8 * np.maximum(depths - 5.0 - 2.0, 0.0), atol=1e-12
+    )
+    some = training.of_points(np.array([4, 0]))
+    np.testing.assert_allclose(some.gradient_noise_sd, [4.0, 0.0])
+    longer = training.with_point(np.zeros(2), 0.0, 0.0, np.ones(2))
+    np.testing.assert_array_equal(longer.gradient_noise_sd[8:], 0.0)
+    as_measured = training_set(entries, PLANE, MeasuredValues())
+    np.testing.assert_array_equal(as_measured.gradient_noise_sd, 0.0)
+    joining = [joining_gradient(entry, PLANE, training) is not None for entry in entries]
+    np.testing.assert_array_equal(joining, depths <= 7.0)
+
+
+def test_slopes_that_a_parabola_explains_have_no_noise():
+    entries = normal_at([*NEAR, [5.0, 0.0], [0.0, 2.4]])  # 13 and 12 nats deep
+    training = training_set(entries, PLANE, CompressedDepths())
+    assert training.has_gradient.all()
+    np.testing.assert_allclose(training.gradient_noise_sd, 0.0, atol=1e-9)
+    entries[8] = with_outcome(entries[8], value=entries[8].value - 1.0)
+    noise_sd = training_set(entries, PLANE, CompressedDepths()).gradient_noise_sd
+    depths = np.max([entry.value for entry in entries]) - [entry.value for entry in entries[8:]]
+    np.testing.assert_allclose(noise_sd[8:], 0.8 * (depths - 7.0))
+
+
 # ---------------------------------------------------------------------- units of gradients
 
 

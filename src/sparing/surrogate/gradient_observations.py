@@ -1,7 +1,8 @@
 """Rows of values and gradients: n values, and D derivatives at each point that has them.
 
 A point's value comes first, then its derivatives, so that a new point's rows are the last ones.
-Derivatives have noise of one level, which is learned; that of values is as without gradients.
+Derivatives have noise of one level, which is learned, and more where little depends on them
+(training_data.py); that of values is as without gradients.
 
 Notation as in `observations`; b are the coefficients of the kernels' own slopes:
     fbar(x) = m(x) + sum_p (alpha_p + sum_i b_pi d / dx_pi) kappa(x, x_p)
@@ -75,9 +76,10 @@ class ObservedGradients:
         return self._rows(self.training.values, self._slopes)
 
     def noise_variance(self, noise_sd: float, gradient_noise_sd: float) -> Array:
-        """Of values as declared and of level sigma_obs; of derivatives of their own level."""
-        level = np.full(self._slopes.shape, gradient_noise_sd**2)
-        return self._rows(noise_sd**2 + self.training.noise_variance, level)
+        """As declared, and a level for each kind: sigma_obs of values, sigma_g of derivatives."""
+        declared = self.training.gradient_noise_sd[self.training.has_gradient, None] ** 2
+        of_gradients = np.broadcast_to(gradient_noise_sd**2 + declared, self._slopes.shape)
+        return self._rows(noise_sd**2 + self.training.noise_variance, of_gradients)
 
     def gram(self, lengths: Array, variance: float, out: Array | None = None) -> Array:
         """K, (N, N)."""

@@ -43,6 +43,12 @@ class Parabola:
         """At points (m, D): (m,)."""
         return self.height - _half_squares(points - self.mean, self.axes, self.variances)
 
+    def explains(self, inputs: Array, values: Array) -> bool:
+        """Whether all of the values (n,) lie on it."""
+        tolerated = inputs.shape[1] + values.max() - values
+        misfits = (values - self.values(inputs)) / tolerated
+        return bool(np.mean(misfits**2) <= LARGEST_MISFIT**2)
+
 
 def nearest_parabola(inputs: Array, values: Array, gradients: Array | None) -> Parabola | None:
     """That of the gradients, where there are any; else the one on which the values lie."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,12 @@ class CompressedDepths:
         values = compressed(values, maximum, limit)
         noise_sd = self.slope * np.maximum(maximum - values - limit, 0.0)
         return values, noise_sd**2, limit
+
+
+# Noise of derivatives by working coordinates, for each nat beyond a + b D below the maximum. Where
+# two modes meet a log density has a crease, at which slopes turn at once; a process that follows
+# each of them exactly promises peaks elsewhere (docs/decisions/0017).
+GRADIENT_NOISE, GRADIENT_DEPTH = 0.8, (5.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -109,41 +115,77 @@ def training_set(
     stand-in for minus infinity where their neighbours confirm them.
     """
     usable = [entry for entry in evaluations if entry.usable]
-    inputs, values = working_values(usable, transform)
+    inputs, measured = working_values(usable, transform)
     known = known_noise_variance(usable)
     gradients = working_gradients(usable, transform)
-    measured = values
-    values, noise_variance, limit = depths.applied(values, transform.dimension)
-    noise_variance = known + noise_variance
+    values, noise_variance, limit = depths.applied(measured, transform.dimension)
     bottom = np.max(measured) - limit
     deep = measured < bottom
-    kept = np.ones(len(measured), dtype=bool)
-    # Compressed values are no parabola's; where one explains what was measured they would only bend
-    # the surrogate. Bent coordinates have edges that they guard.
-    if deep.any() and not transform.bends:
+    parabola = None
+    if gradients is not None or (deep.any() and not transform.bends):
         parabola = nearest_parabola(inputs, measured, gradients)
-        if parabola is not None:
-            kept = ~deep | (parabola.values(inputs) > bottom)
-    inputs, values, noise_variance = inputs[kept], values[kept], noise_variance[kept]
-    identities = np.array([entry.index for entry in usable], dtype=np.int64)[kept]
+    gradient_noise_sd = np.zeros(0)
     if gradients is not None:
         gradients[deep] = np.nan  # of what was measured there, not of what is trained on
-        gradients = gradients[kept]
-        gradients = gradients if np.isfinite(gradients).all(axis=1).any() else None
+        if parabola is None or not parabola.explains(inputs, measured):
+            depth = np.max(measured) - measured
+            gradient_noise_sd = gradient_noise(depth, limit, transform.dimension)
+    whole = TrainingSet(
+        inputs,
+        values,
+        known + noise_variance,
+        depth_limit=limit,
+        typical_noise_variance=float(np.median(known)),
+        gradients=gradients,
+        log_determinants=-transform.standardised_log_jacobian(inputs),
+        identities=np.array([entry.index for entry in usable], dtype=np.int64),
+        gradient_noise_sd=gradient_noise_sd,
+    )
+    # Compressed values are no parabola's; where one explains what was measured they would only bend
+    # the surrogate. Bent coordinates have edges that they guard.
+    if parabola is not None and not transform.bends:
+        kept = ~deep | (parabola.values(inputs) > bottom)
+        whole = whole if kept.all() else whole.of_points(np.flatnonzero(kept))
+    if not whole.has_gradient.any():
+        whole = whole.values_alone()
     outside = [entry for entry in evaluations if entry.status is Status.OUT_OF_SUPPORT]
-    if outside:
-        u = transform.to_working(np.array([entry.x for entry in outside]))
-        confirmed, stand_ins = confirmed_outside(u, inputs, values)
-        u = u[confirmed]
-        of_outside = np.array([entry.index for entry in outside], dtype=np.int64)[confirmed]
-        identities = np.concatenate([identities, of_outside])
-        inputs = np.vstack([inputs, u])
-        values = np.concatenate([values, stand_ins])
-        noise_variance = np.concatenate([noise_variance, np.full(len(u), OUTSIDE_NOISE_SD**2)])
-        if gradients is not None:
-            gradients = np.vstack([gradients, np.full(u.shape, np.nan)])
-    typical, units = float(np.median(known)), -transform.standardised_log_jacobian(inputs)
-    return TrainingSet(inputs, values, noise_variance, limit, typical, gradients, units, identities)
+    return _with_outside(whole, outside, transform) if outside else whole
+
+
+def _with_outside(
+    training: TrainingSet, outside: Sequence[Evaluation], transform: ParameterTransform
+) -> TrainingSet:
+    """The set with stand-ins for the points outside the support that their neighbours confirm."""
+    u = transform.to_working(np.array([entry.x for entry in outside]))
+    confirmed, stand_ins = confirmed_outside(u, training.inputs, training.values)
+    u = u[confirmed]
+    noise_variance = np.full(len(u), OUTSIDE_NOISE_SD**2)
+    identities = np.array([entry.index for entry in outside], dtype=np.int64)[confirmed]
+    gradients = training.gradients
+    if gradients is not None:
+        gradients = np.vstack([gradients, np.full(u.shape, np.nan)])
+    inputs = np.vstack([training.inputs, u])
+    return replace(
+        training,
+        inputs=inputs,
+        values=np.concatenate([training.values, stand_ins]),
+        noise_variance=np.concatenate([training.noise_variance, noise_variance]),
+        gradients=gradients,
+        log_determinants=-transform.standardised_log_jacobian(inputs),
+        identities=np.concatenate([training.identities, identities]),
+        gradient_noise_sd=np.concatenate([training.gradient_noise_sd, np.zeros(len(u))]),
+    )
+
+
+def gradient_noise(depth: Array, limit: float, dimension: int) -> Array:
+    """Sds that gradients get at depths (n,) below the maximum, where less depends on them: (n,).
+
+    None where values of all depths are as they were measured.
+    """
+    if math.isinf(limit):
+        return np.zeros(len(depth))
+    base, per_dimension = GRADIENT_DEPTH
+    return GRADIENT_NOISE * np.maximum(depth - base - per_dimension * dimension, 0.0)
 
 
 # Outside the support the log density is minus infinity, which no smooth surrogate can follow. A
@@ -194,13 +236,16 @@ def joining_values(
 def joining_gradient(
     entry: Evaluation, transform: ParameterTransform, training: TrainingSet
 ) -> Array | None:
-    """The gradient of a usable evaluation as it would join a training set with gradients: (D,)."""
+    """The gradient of a usable evaluation as it would join a training set with gradients: (D,).
+
+    None where it has noise: it counts from the next training on.
+    """
     gradients = working_gradients([entry], transform)
     if gradients is None or training.gradients is None:
         return None
-    _, values = working_values([entry], transform)
-    too_deep = float(training.values.max()) - float(values[0]) > training.depth_limit
-    return None if too_deep else gradients[0]
+    depth = float(training.values.max()) - working_values([entry], transform)[1]
+    has_noise = gradient_noise(depth, training.depth_limit, transform.dimension)[0] > 0.0
+    return None if has_noise else gradients[0]
 
 
 def trimmed_indices(

@@ -27,6 +27,7 @@ class TrainingSet:
     ``log_determinants``: log |du/ds| at the points, (n,), s being the first coordinates: the units
     of their gradients. ``identities``: (n,), by which the same point is known in other coordinates;
     not given: all differ. Of points that join later neither is known, nor asked for.
+    ``gradient_noise_sd``: of derivatives, beside the level that is learnt, (n,); not given: zeros.
     """
 
     inputs: Array
@@ -37,6 +38,7 @@ class TrainingSet:
     gradients: Array | None = None
     log_determinants: Array = field(default_factory=lambda: np.zeros(0))
     identities: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    gradient_noise_sd: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         given = (self.inputs, self.values, self.noise_variance)
@@ -63,6 +65,8 @@ class TrainingSet:
             object.__setattr__(self, "log_determinants", np.zeros(n))
         if self.identities.size == 0:
             object.__setattr__(self, "identities", np.arange(n))
+        if self.gradient_noise_sd.size == 0:
+            object.__setattr__(self, "gradient_noise_sd", np.zeros(n))
         if self.gradients is not None and self.gradients.shape != inputs.shape:
             raise ValueError(f"gradients must be {inputs.shape}, not {self.gradients.shape}")
 
@@ -109,6 +113,7 @@ class TrainingSet:
             gradients=gradients,
             log_determinants=np.append(self.log_determinants, np.nan),
             identities=np.append(self.identities, -1),
+            gradient_noise_sd=np.append(self.gradient_noise_sd, 0.0),
         )
 
     def of_points(self, points: NDArray[np.integer]) -> TrainingSet:
@@ -121,6 +126,7 @@ class TrainingSet:
             gradients=None if self.gradients is None else self.gradients[points],
             log_determinants=self.log_determinants[points],
             identities=self.identities[points],
+            gradient_noise_sd=self.gradient_noise_sd[points],
         )
 
     def shared_with(self, other: TrainingSet) -> TrainingSet:
