@@ -15,12 +15,13 @@ from tests.surrogate.support import (
 
 from sparing.surrogate import collapsed_training
 from sparing.surrogate.collapsed import COEFFICIENT_RANGES, CollapsedPosterior
-from sparing.surrogate.collapsed_training import Collapsed
+from sparing.surrogate.collapsed_training import Collapsed, typical_surprise
 from sparing.surrogate.empirical_prior import EmpiricalPrior
 from sparing.surrogate.gaussian_process import condition
 from sparing.surrogate.hyperparameters import HyperparameterPrior
 from sparing.surrogate.layout import Layout
 from sparing.surrogate.observations import observations
+from sparing.surrogate.training_set import TrainingSet
 
 SIZES = [(1, 8), (2, 10), (4, 12)]
 
@@ -184,6 +185,54 @@ def test_rows_are_limited_in_training_and_in_conditioning(monkeypatch):
     assert trained.observations.n_rows == 30  # a whole gradient more would be 32
     best = np.argsort(-training.values)[:9]
     assert set(np.flatnonzero(trained.training.has_gradient)) == set(best)
+
+
+def valley(inputs, sharpness):
+    """Two slopes that meet at zero: a crease where the sharpness is large."""
+    u = inputs[:, 0]
+    values = -np.logaddexp(sharpness * u, -sharpness * u) / sharpness
+    return values, -np.tanh(sharpness * u)[:, None]
+
+
+@pytest.mark.parametrize(("sharpness", "counts"), [(1.0, 25), (40.0, 7)])
+def test_gradients_that_contradict_the_hyperparameters_do_not_count(sharpness, counts):
+    """Hyperparameters are of the seven best points, away from the crease or not."""
+    inputs = np.sort(np.random.default_rng(3).uniform(-2.0, 2.0, 25))[:, None]
+    values, gradients = valley(inputs, sharpness)
+    height = 0.01 * (inputs[:, 0] - 2.0)  # the best points lie on one side
+    values, gradients = -values + height, -gradients + 0.01
+    training = TrainingSet(inputs, 10.0 * values, gradients=10.0 * gradients)
+    strategy = Collapsed(n_rows_trained=32, n_rows=60)
+    best = np.argsort(-values)[:7]
+    psi = np.array(
+        [[np.log(2.0), np.log(20.0), np.log(1e-2), 20.0, 0.0, np.log(5.0), np.log(1e-2)]]
+    )
+    process = strategy.condition(training, psi)
+    assert process.training.has_gradient.sum() == counts
+    np.testing.assert_array_equal(process.training.values, training.values)
+    if counts == len(best):
+        assert set(np.flatnonzero(process.training.has_gradient)) == set(best)
+    assert typical_surprise(process) == pytest.approx(surprise_by_hand(process))
+
+
+def surprise_by_hand(process):
+    """Each point's rows taken out of the covariance, the value foreseen by the others."""
+    observed, sample, first = (
+        process.observations,
+        process.sample(0),
+        process.observations.first_row,
+    )
+    noise = observed.noise_variance(sample.noise_sd, sample.gradient_noise_sd)
+    covariance = observed.gram(sample.length_scales, sample.output_scale**2) + np.diag(noise)
+    offsets = observed.observed - observed.mean(sample)
+    surprises = []
+    for i, row in enumerate(first[:-1]):
+        own = np.arange(row, first[i + 1])
+        others = np.setdiff1d(np.arange(observed.n_rows), own)
+        weights = np.linalg.solve(covariance[np.ix_(others, others)], covariance[others, row])
+        variance = covariance[row, row] - weights @ covariance[others, row]
+        surprises.append(abs(offsets[row] - weights @ offsets[others]) / np.sqrt(variance))
+    return np.median(surprises)
 
 
 def test_more_points_than_rows_leave_values_alone():

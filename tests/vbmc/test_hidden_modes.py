@@ -389,7 +389,7 @@ def test_one_point_for_each_hill_the_highest_first():
 # ---------------------------------------------------------------------- climbing
 
 
-def climb(hill, start, generator, n_largest=60):
+def climb(hill, start, generator, slope=None, n_largest=60):
     """How many evaluations it takes to the top of a hill, whose height is 0, from one point."""
     inputs, values = start[None, :], hill(start[None, :])
     while values.max() < -0.5 * len(start) and len(values) < n_largest:
@@ -397,7 +397,8 @@ def climb(hill, start, generator, n_largest=60):
         far = np.full((1, len(start)), 50.0)  # home
         steps = np.vstack([inputs, far]) - inputs[best]
         gains = np.append(values, -100.0) - values[best]
-        candidates, promise = next_steps(steps, gains, -values[best], generator)
+        slopes = None if slope is None else np.vstack([slope(inputs), np.full_like(far, np.nan)])
+        candidates, promise = next_steps(steps, gains, -values[best], generator, slopes)
         point = inputs[best] + candidates[int(np.argmax(promise))]
         inputs, values = np.vstack([inputs, point]), np.append(values, hill(point[None, :]))
     return len(values)
@@ -405,8 +406,11 @@ def climb(hill, start, generator, n_largest=60):
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 5])
 def test_a_hill_of_another_shape_is_climbed_in_a_few_steps(dimension):
-    """Half to one and a half times as wide, rotated, and starting some 5 sqrt(D) widths away."""
-    numbers = []
+    """Half to one and a half times as wide, rotated, and starting some 5 sqrt(D) widths away.
+
+    Slopes show the way at once.
+    """
+    numbers, with_slopes = [], []
     for seed in range(8):
         generator = np.random.default_rng(seed)
         axes, _ = np.linalg.qr(generator.normal(size=(dimension, dimension)))
@@ -416,9 +420,15 @@ def test_a_hill_of_another_shape_is_climbed_in_a_few_steps(dimension):
         def hill(u, root=root, top=top):
             return -0.5 * (((u - top) @ root) ** 2).sum(axis=1)
 
+        def slope(u, root=root, top=top):
+            return -(u - top) @ root @ root.T
+
         numbers.append(climb(hill, np.zeros(dimension), generator))
+        with_slopes.append(climb(hill, np.zeros(dimension), generator, slope))
     assert np.median(numbers) <= 3 * dimension + 5
     assert max(numbers) < 60
+    assert sum(with_slopes) <= (0.85 if dimension == 1 else 0.7) * sum(numbers)
+    assert max(with_slopes) < 20
 
 
 def test_nothing_is_promised_where_the_hill_is_known_to_be_low():

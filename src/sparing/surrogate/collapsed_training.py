@@ -54,6 +54,9 @@ SHORTEST_WITH_NOISE = 0.3
 UNJOINED = 15.0
 # Step of the finite differences of the gradient that give H.
 DIFFERENCE_STEP = 1e-3
+# Of values that are left out, in sds, typically: 0.67 where a process is right about itself, 1.4 at
+# most on smooth targets, and 4 or more where gradients contradict it (docs/decisions/0017).
+LARGEST_SURPRISE = 2.0
 # Entries this close to a bound they are pressed against are not sampled but stay there.
 AT_BOUND = 1e-6
 # SD to which a direction that the data leave open is limited: a factor of e^1.5 in a scale.
@@ -108,8 +111,16 @@ class Collapsed:
         return self.condition(training, with_offset(psi, offset))
 
     def condition(self, training: TrainingSet, parameters: Array) -> GaussianProcess:
-        """The process with hyperparameters that an earlier training found."""
-        return condition(training.with_best_gradients(self.n_rows), parameters)
+        """The process with hyperparameters that an earlier training found.
+
+        Gradients that these were not trained on count as long as it still foresees its own values.
+        """
+        whole = training.with_best_gradients(self.n_rows)
+        trained_on = training.with_best_gradients(self.n_rows_trained)
+        process = condition(whole, parameters)
+        if trained_on is whole or typical_surprise(process) <= LARGEST_SURPRISE:
+            return process
+        return condition(trained_on, parameters)
 
     def score(self, surrogate: Surrogate, training: TrainingSet) -> float:
         """The largest log p(y | theta) + log p(theta) among the samples.
@@ -133,6 +144,13 @@ class Collapsed:
         few = training.with_best_gradients(self.n_rows_trained)
         offset, shifted, prior = shifted_to_zero(few, prior)
         return CollapsedPosterior(shifted, prior), offset
+
+
+def typical_surprise(process: GaussianProcess) -> float:
+    """The median of what values differ by from the prediction without them, in its sds."""
+    residuals, variances = process.left_out(0)
+    noise = process.training.noise_variance + process.noise_variance
+    return float(np.median(np.abs(residuals) / np.sqrt(variances + noise)))
 
 
 def _maximise(

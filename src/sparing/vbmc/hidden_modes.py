@@ -43,7 +43,8 @@ BOX_STEP = 1e-3  # of the box, by which its width is told in other coordinates
 DEEPEST_HILL = 25.0  # nats times D: deeper points are at the foot of nothing that is near
 UNEXPLAINED = 15.0  # nats above the posterior's tail: a value that belongs to something else
 ONE_HILL = 3.0  # widths: points as near as this are taken to be on the same hill
-MISFIT = 0.8  # of a hill's quadratic to what it says, as a standard deviation
+# Of a hill's quadratic to what it says, as a standard deviation, and at least.
+MISFIT, SMALLEST_MISFIT = 0.8, 0.1
 LEAST_CURVATURE = 0.1
 LARGEST_STEP = 5.0  # widths
 LEAST_GAIN = 0.5  # nats
@@ -67,6 +68,7 @@ class Known:
     support: AnySupport | None = None
     outside: Array = field(default_factory=lambda: np.empty((0, 0)))  # evaluated outside it, (k, D)
     edge_is_proven: bool = True  # whether the support has predicted the last points at its edge
+    gradients: Array | None = None  # (n, D), NaN where not known; None: nowhere
 
     @property
     def dimension(self) -> int:
@@ -210,6 +212,7 @@ def other_hills(
     away = known.posterior.log_density(ends) < threshold
     shape = np.linalg.cholesky(known.posterior.typical_covariance())
     z = np.linalg.solve(shape, u.T).T
+    slopes = None if known.gradients is None else known.gradients @ shape
     climbed = np.array([rule == CLIMB for rule in known.rules], dtype=bool)
     chosen: list[Array] = []
     seen: list[Array] = []
@@ -224,7 +227,8 @@ def other_hills(
         near = squares < LARGEST_STEP**2
         if np.sum(near[best + 1 :] & climbed[best + 1 :]) > known.dimension + 1:
             continue  # all these led nowhere
-        candidates, promise = next_steps(steps, y - y[best], y.max() - y[best], generator)
+        depth = y.max() - y[best]
+        candidates, promise = next_steps(steps, y - y[best], depth, generator, slopes)
         points = u[best] + candidates @ shape.T
         # The surrogate has a say, but it is too sure far from its points.
         mean, variance = known.surrogate.predict(points)
@@ -240,23 +244,35 @@ def other_hills(
 
 
 def next_steps(
-    steps: Array, gains: Array, depth: float, generator: np.random.Generator
+    steps: Array,
+    gains: Array,
+    depth: float,
+    generator: np.random.Generator,
+    slopes: Array | None = None,
 ) -> tuple[Array, Array]:
     """Where to climb from the best point of a hill, (m, D), and the gain that each promises, (m,).
 
     Its values are taken for a quadratic's, gain = g^T d - k |d|^2 / 2 at a step d, which other
-    points (steps (n, D), gains (n,)) tell roughly; k is about one where modes are alike. Promised
-    is the mean and a standard deviation; -inf where even three do not lead near the top, ``depth``
-    above.
+    points (steps (n, D), gains (n,)) tell roughly, and their slopes g - k d where these are known
+    (n, D); k is about one where modes are alike. Promised is the mean and a standard deviation;
+    -inf where even three do not lead near the top, ``depth`` above.
     """
     dimension = steps.shape[1]
     squares = (steps * steps).sum(axis=1)
-    near = np.argsort(squares)[1 : 1 + 3 * (dimension + 1)]
+    nearest = np.argsort(squares)[: 1 + 3 * (dimension + 1)]
+    near = nearest[1:]
     d, half = steps[near], 0.5 * squares[near]
-    noise = 0.1 + MISFIT * half
-    design = np.column_stack([d, -half]) / noise[:, None]
+    noise = SMALLEST_MISFIT + MISFIT * half
+    design, told = np.column_stack([d, -half]) / noise[:, None], gains[near] / noise
+    if slopes is not None:
+        known = nearest[np.isfinite(slopes[nearest]).all(axis=1)]
+        noise = np.repeat(SMALLEST_MISFIT + MISFIT * np.sqrt(squares[known]), dimension)
+        of_slopes = np.tile(np.eye(dimension), (len(known), 1))
+        of_slopes = np.column_stack([of_slopes, -steps[known].ravel()]) / noise[:, None]
+        design = np.vstack([design, of_slopes])
+        told = np.append(told, slopes[known].ravel() / noise)
     prior_precision = np.append(np.full(dimension, 0.5 / max(depth, 1.0)), 1.0)
-    right = design.T @ (gains[near] / noise)
+    right = design.T @ told
     right[-1] += prior_precision[-1]  # k has the mean one
     factor = np.linalg.cholesky(design.T @ design + np.diag(prior_precision))
     coefficients = np.linalg.solve(factor.T, np.linalg.solve(factor, right))

@@ -16,7 +16,7 @@ from sparing.numerics.random_streams import RandomStreams
 from sparing.problem.evaluations import Evaluation
 from sparing.problem.parameter_transform import ParameterTransform
 from sparing.surrogate.support import learnt_support, outside_points
-from sparing.surrogate.training_data import working_values
+from sparing.surrogate.training_data import working_gradients, working_values
 from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import unchanged
@@ -111,6 +111,7 @@ def what_is_known(
         support=trained.support,
         outside=outside_points(evaluations, trained.transform),
         edge_is_proven=edge_is_proven(evaluations, trained.transform),
+        gradients=working_gradients(usable, trained.transform),
     )
 
 
