@@ -1,4 +1,5 @@
 import json
+import lzma
 import subprocess
 import sys
 
@@ -6,6 +7,7 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.child_process import PROJECT_ROOT, usable_cores
 from benchmarks.errors import BenchmarkError
+from benchmarks.methods import METHODS
 from benchmarks.methods.base import LibraryClock
 from benchmarks.records import RunFile, RunKey
 from benchmarks.run import Campaign, Progress, keys_of, run_campaign
@@ -51,6 +53,22 @@ def test_a_campaign_records_the_errors_of_every_run(tmp_path, stub_library):
         assert row["library_cpu_before"][-1] <= row["library_cpu_seconds"]
         assert 10 < row["peak_memory_mb"] < 1000
     assert len(lines) == 5 and "left" in lines[-1]
+
+
+def test_recorded_runs_of_other_methods_are_runs_of_a_campaign(tmp_path):
+    """They are read, and none of them is sparing's own or failed."""
+    packed = PROJECT_ROOT / "benchmarks" / "recorded" / "other-methods.jsonl.xz"
+    (tmp_path / "runs.jsonl").write_bytes(lzma.decompress(packed.read_bytes()))
+    done = RunFile(tmp_path).read()
+    assert len(done) > 300
+    assert {key.method for key in done} == set(METHODS) & {
+        *("sparing-paper", "sparing-paper-u", "smc", "ais", "bmc", "bbq", "bbq-star"),
+        *("wsabi-l", "wsabi-m", "bape", "agp"),
+    }
+    for key, record in done.items():
+        assert record["status"] == "ok"
+        assert record["trace"][-1][0] <= key.budget
+    assert {RunKey("lumpy-2", "bbq", seed, 200) for seed in range(1, 6)} <= set(done)
 
 
 def test_sets_are_run_and_scored_by_what_their_shapes_have(tmp_path, stub_library):
