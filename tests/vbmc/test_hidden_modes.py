@@ -296,6 +296,15 @@ def test_one_point_on_another_hill_is_followed():
     assert 0.3 * SD < np.linalg.norm(point - NEARLY) <= 1.3 * LARGEST_STEP * SD
 
 
+def test_a_known_slope_leads_to_another_hill():
+    inputs = with_points(NEARLY)
+    known = certain_of_home(inputs, two_hills(inputs))
+    gradients = np.full(inputs.shape, np.nan)
+    gradients[-1] = (OTHER - NEARLY) / SD**2
+    (blind,), (led,) = hills_of(known), hills_of(replace(known, gradients=gradients))
+    assert np.linalg.norm(led - OTHER) < 0.5 * np.linalg.norm(blind - OTHER)
+
+
 def test_a_climb_does_not_leave_a_declared_support():
     inputs = with_points(NEARLY)
     known = certain_of_home(inputs, two_hills(inputs))
@@ -427,7 +436,7 @@ def test_a_hill_of_another_shape_is_climbed_in_a_few_steps(dimension):
         with_slopes.append(climb(hill, np.zeros(dimension), generator, slope))
     assert np.median(numbers) <= 3 * dimension + 5
     assert max(numbers) < 60
-    assert sum(with_slopes) <= (0.85 if dimension == 1 else 0.7) * sum(numbers)
+    assert sum(with_slopes) <= 0.55 * sum(numbers)
     assert max(with_slopes) < 20
 
 

@@ -254,8 +254,9 @@ def next_steps(
 
     Its values are taken for a quadratic's, gain = g^T d - k |d|^2 / 2 at a step d, which other
     points (steps (n, D), gains (n,)) tell roughly, and their slopes g - k d where these are known
-    (n, D); k is about one where modes are alike. Promised is the mean and a standard deviation;
-    -inf where even three do not lead near the top, ``depth`` above.
+    (n, D); k is about one where modes are alike. Promised is the mean, and a standard deviation
+    where the best point's slope is not known; -inf where even three do not lead near the top,
+    ``depth`` above.
     """
     dimension = steps.shape[1]
     squares = (steps * steps).sum(axis=1)
@@ -288,7 +289,10 @@ def next_steps(
     sd = np.linalg.norm(np.linalg.solve(factor, features.T), axis=0)
     mean = features @ coefficients
     hopeless = (mean + 3.0 * sd).max() < depth - RELEVANT_DEPTH
-    return candidates, np.full(len(mean), -np.inf) if hopeless else mean + sd
+    if hopeless:
+        return candidates, np.full(len(mean), -np.inf)
+    knows_the_way = slopes is not None and np.isfinite(slopes[nearest[0]]).all()
+    return candidates, mean + (0.0 if knows_the_way else 1.0) * sd
 
 
 def uphill(
