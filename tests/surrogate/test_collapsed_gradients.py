@@ -190,8 +190,8 @@ def test_rows_are_limited_in_training_and_in_conditioning(monkeypatch):
 def valley(inputs, sharpness):
     """Two slopes that meet at zero: a crease where the sharpness is large."""
     u = inputs[:, 0]
-    values = -np.logaddexp(sharpness * u, -sharpness * u) / sharpness
-    return values, -np.tanh(sharpness * u)[:, None]
+    values = np.logaddexp(sharpness * u, -sharpness * u) / sharpness
+    return values, np.tanh(sharpness * u)[:, None]
 
 
 @pytest.mark.parametrize(("sharpness", "counts"), [(1.0, 25), (40.0, 7)])
@@ -199,8 +199,7 @@ def test_gradients_that_contradict_the_hyperparameters_do_not_count(sharpness, c
     """Hyperparameters are of the seven best points, away from the crease or not."""
     inputs = np.sort(np.random.default_rng(3).uniform(-2.0, 2.0, 25))[:, None]
     values, gradients = valley(inputs, sharpness)
-    height = 0.01 * (inputs[:, 0] - 2.0)  # the best points lie on one side
-    values, gradients = -values + height, -gradients + 0.01
+    values, gradients = values + 0.01 * (inputs[:, 0] - 2.0), gradients + 0.01
     training = TrainingSet(inputs, 10.0 * values, gradients=10.0 * gradients)
     strategy = Collapsed(n_rows_trained=32, n_rows=60)
     best = np.argsort(-values)[:7]
