@@ -1,5 +1,7 @@
 """The posterior in the user's coordinates, against quadrature and its own samples."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
@@ -7,6 +9,7 @@ from scipy.integrate import trapezoid
 from sparing.problem.bending import Bend, Whitening
 from sparing.problem.parameter_transform import BoundedMap, ParameterTransform
 from sparing.problem.problem import Problem
+from sparing.variational.expectation_maximisation import fitted_mixture
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import NormalMixture
 from sparing.variational.posterior import Posterior
@@ -262,22 +265,39 @@ def test_bent_draws_have_the_density_and_the_quantiles(item):
 
 
 @pytest.mark.parametrize("item", BENT)
-def test_densities_of_bent_parameters_are_fitted(item):
-    """In total variation 0.006 of one of them, and 0.012 of both."""
+def test_densities_of_bent_parameters_are_those_of_small_pieces(item):
+    """In total variation 0.003 of one of them, and 0.0065 of both."""
     a, b, widths, density = bent_grid(item)
     for index, (x, other) in enumerate(((a, 1), (b, 0))):
         expected = density.sum(axis=other) * widths[other]
         found = item.marginal_density(index, x)
-        assert 0.5 * np.abs(found - expected).sum() * widths[index] < 0.015
-    found = item.pair_density(0, 1, a, b)
-    assert found.shape == (400, 400)
-    assert 0.5 * np.abs(found.T - density).sum() * widths.prod() < 0.02
-    np.testing.assert_allclose(item.pair_density(1, 0, b, a), found.T, rtol=1e-9)
+        assert 0.5 * np.abs(found - expected).sum() * widths[index] < 0.004
+    found = item.pair_density(0, 1, a[::5], b[::4])
+    assert found.shape == (100, 80)
+    difference = np.abs(found.T - density[::5, ::4])
+    assert 0.5 * difference.sum() * 20 * widths.prod() < 0.008
+    other = item.pair_density(1, 0, b[::16], a[::15])
+    np.testing.assert_allclose(other.T, found[::4, ::3], atol=1e-5 * found.max())
+
+
+@pytest.mark.parametrize("kind", ["ridge", "funnel"])
+def test_densities_of_bent_parameters_have_no_wiggles(kind):
+    """A mixture of many normals, as runs end with: each density rises and falls once."""
+    item = bent(3, kind, bounded=False)
+    generator = np.random.default_rng(4)
+    draws = generator.standard_normal((2**13, 3)) @ np.linalg.cholesky(item.mixture.covariance).T
+    even = np.full(len(draws), 1.0 / len(draws))
+    item = replace(item, mixture=fitted_mixture(draws, even, 60, 5, generator))
+    for index in range(3):
+        x = np.linspace(*item.quantile([0.02, 0.98])[:, index], 60)
+        density = item.marginal_density(index, x)
+        turns = np.diff(np.sign(np.diff(density, 2)))
+        assert np.count_nonzero(turns) == 2  # the inflection on each side
 
 
 @pytest.mark.parametrize("kind", ["ridge", "funnel"])
 def test_densities_of_bent_parameters_against_a_histogram_of_draws(kind):
-    """In four dimensions 0.02 of one parameter, and 0.04 of two, are what the fit gets wrong."""
+    """In four dimensions 0.005 of one parameter, and 0.008 of two, with the histogram's noise."""
     item = bent(4, kind, bounded=True)
     draws = item.sample(2**19, seed=3)
     for index in range(4):
@@ -285,7 +305,7 @@ def test_densities_of_bent_parameters_against_a_histogram_of_draws(kind):
         shares = np.histogram(draws[:, index], edges)[0] / len(draws)
         fine = edges[0] + (edges[-1] - edges[0]) * (np.arange(600) + 0.5) / 600
         found = item.marginal_density(index, fine).reshape(30, 20).sum(axis=1) * (fine[1] - fine[0])
-        assert 0.5 * np.abs(found - shares).sum() < 0.02
+        assert 0.5 * np.abs(found - shares).sum() < 0.008
     for pair in ((0, 1), (1, 2)):
         quantiles = [np.quantile(draws[:, i], [1e-3, 1 - 1e-3]) for i in pair]
         edges = [np.linspace(*ends, 16) for ends in quantiles]
@@ -293,4 +313,4 @@ def test_densities_of_bent_parameters_against_a_histogram_of_draws(kind):
         fine = [e[0] + (e[-1] - e[0]) * (np.arange(150) + 0.5) / 150 for e in edges]
         cell = (fine[0][1] - fine[0][0]) * (fine[1][1] - fine[1][0])
         found = item.pair_density(*pair, *fine).T.reshape(15, 10, 15, 10).sum(axis=(1, 3)) * cell
-        assert 0.5 * np.abs(found - shares).sum() < 0.04
+        assert 0.5 * np.abs(found - shares).sum() < 0.012

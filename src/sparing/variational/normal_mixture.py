@@ -214,11 +214,15 @@ def unchanged(mixture: Mixture) -> NormalMixture:
 
 def even_sample(mixture: Mixture, n: int) -> Array:
     """A deterministic, evenly spread sample of the mixture: (n, D)."""
+    return mixture.placed(*even_places(mixture, n))
+
+
+def even_places(mixture: Mixture, n: int) -> tuple[NDArray[np.intp], Array]:
+    """The components (n,) of such draws, and where in them: standard normal (n, D)."""
     unit = scrambled_halton(n, mixture.dimension + 1)
     component = np.searchsorted(np.cumsum(mixture.weights), unit[:, 0], side="right")
     component = np.minimum(component, mixture.n_components - 1)
-    normals = ndtri(np.clip(unit[:, 1:], 1e-12, 1.0 - 1e-12))
-    return mixture.placed(component, normals)
+    return component, ndtri(np.clip(unit[:, 1:], 1e-12, 1.0 - 1e-12))
 
 
 def log_sum_rows(terms: Array) -> Array:
