@@ -111,6 +111,20 @@ def test_blocks_share_a_namespace_in_order():
     assert page_code.run_blocks(text, "page")["x"] == 2
 
 
+def test_what_blocks_print_is_written_into_the_page():
+    page = (
+        "# Title\n\n```python\nfor x in range(4):\n    print(x)\n```\n\n```text\n{}```\n\n"
+        "```python\nprint(x * x)\n```\n\nsome words\n\n```text\nkept\n```\n\n"
+        "```python\nprint(x, 5, sep='\\n')\n```\n\n```text\n{}```\nthe end\n"
+    )
+    assert page_code.with_outputs(page.format("0\n...\n", "1\n"), "page") == page.format(
+        "0\n...\n", "3\n5\n"
+    )
+    assert page_code.with_outputs(page.format("old\n", ""), "page") == page.format(
+        "0\n1\n2\n3\n", "3\n5\n"
+    )
+
+
 def test_a_failing_block_is_reported_at_its_line():
     text = "# Title\n\n```python\nfine = 1\nraise RuntimeError('here')\n```\n"
     with pytest.raises(RuntimeError, match="here") as caught:

@@ -1,13 +1,18 @@
-"""The code of the documentation's pages: found, and the Python run in order within a page."""
+"""The code of the documentation's pages: found, the Python run in order within a page, and what it
+prints written into the page: a block of text right after one of code is that code's output.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 BLOCK = re.compile(r"^```python[^\S\n]*\n(.*?)^```[^\S\n]*$", re.DOTALL | re.MULTILINE)
+OUTPUT = re.compile(r"\n\n```text\n(.*?)^```[^\S\n]*$", re.DOTALL | re.MULTILINE)
 COMMANDS = re.compile(r"^```sh[^\S\n]*\n(.*?)^```[^\S\n]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -45,3 +50,28 @@ def run_blocks(
 def run_page(path: Path) -> dict[str, Any]:
     """Run a page's blocks in the current directory."""
     return run_blocks(path.read_text(encoding="utf-8"), str(path))
+
+
+def with_outputs(text: str, filename: str) -> str:
+    """The page with what its blocks print now; one that ends with "..." keeps its length."""
+    printed, outputs = StringIO(), dict[int, str]()
+
+    def keep(line: int) -> None:
+        outputs[line] = printed.getvalue()
+        printed.seek(0)
+        printed.truncate()
+
+    with redirect_stdout(printed):
+        run_blocks(text, filename, keep)
+    parts, end = [], 0
+    for block in BLOCK.finditer(text):
+        shown = OUTPUT.match(text, block.end())
+        if shown is None:
+            continue
+        lines = outputs[text.count("\n", 0, block.start(1)) + 1].splitlines()
+        old = shown[1].splitlines()
+        if old[-1:] == ["..."]:
+            lines = [*lines[: len(old) - 1], "..."]
+        parts += [text[end : shown.start(1)], *(f"{line.rstrip()}\n" for line in lines)]
+        end = shown.end(1)
+    return "".join([*parts, text[end:]])
