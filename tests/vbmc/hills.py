@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sparing.problem.parameter_transform import ParameterTransform
@@ -63,3 +65,17 @@ def certain_of_home(inputs, values, *, length=0.08, output_scale=8.0, posterior=
     logs = np.log([length, length, output_scale, 1e-3])
     psi = np.concatenate([logs, [0.0], HOME, np.log([SD, SD])])
     return known(inputs, values, condition(TrainingSet(inputs, values), psi[None]), posterior)
+
+
+def turned(seen):
+    """The same, and a surrogate that has learnt the same values, in other coordinates."""
+    centre, matrix = np.array([0.1, -0.2]), np.array([[1.0, 0.4], [0.0, 2.0]])
+    inputs = (seen.inputs - centre) @ matrix.T
+    training = TrainingSet(inputs, *CompressedDepths().applied(seen.values, 2))
+    return replace(
+        seen,
+        transform=TRANSFORM.whitened(centre, matrix, 2),
+        surrogate=Collapsed().train(training, 3, np.random.default_rng(1)),
+        posterior=seen.posterior.image(matrix, -matrix @ centre),
+        inputs=inputs,
+    )

@@ -16,6 +16,7 @@ from tests.vbmc.hills import (
     learnt,
     one_hill,
     over_the_box,
+    turned,
     two_hills,
 )
 
@@ -27,6 +28,7 @@ from sparing.vbmc.exploration import (
     CLIMB,
     FILL,
     PROBE,
+    SECOND,
     TEST,
     LookElsewhere,
     Trusting,
@@ -38,9 +40,10 @@ from sparing.vbmc.hidden_modes import LARGEST_STEP, hiding_places
 STRATEGY = LookElsewhere()
 
 
-def look(known, seed=1, strategy=STRATEGY, inflation=1.0, tested=True):
+def look(known, seed=1, strategy=STRATEGY, inflation=1.0, tested=TEST, other=None):
     generator = np.random.default_rng(seed)
-    return strategy.look(known, inflation, generator, tested=tested)
+    otherwise = None if other is None else lambda: other
+    return strategy.look(known, inflation, generator, tested=tested, otherwise=otherwise)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +135,7 @@ def test_one_mode_that_is_well_known_is_all_there_is(alone, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_before_the_end_the_tails_are_tested(alone, seed):
     """Three points outside the posterior, not far from it."""
-    found = look(alone, seed=seed, tested=False)
+    found = look(alone, seed=seed, tested="")
     assert (found.rule, found.found) == (TEST, None)
     assert found.points.shape == (STRATEGY.n_probes, 2)
     distance = np.linalg.norm(found.points - HOME, axis=1) / SD
@@ -147,9 +150,29 @@ def test_the_posterior_ends_where_values_are_neither_its_own_nor_mirages(alone, 
     known = replace(alone, values=values, rules=(*alone.rules[:-1], TEST))
     assert (len(look(known).points) == 0) is over
     endless = replace(known, rules=(*(30 * (TEST,)), *known.rules[30:]))
-    assert len(look(endless, tested=False).points) == 0  # a quarter of all evaluations
+    assert len(look(endless, tested="").points) == 0  # a quarter of all evaluations
     before = replace(alone, values=values, rules=(*alone.rules[:-2], TEST, ""))
     assert len(look(before).points) == 0  # that was another test
+
+
+def test_mass_that_is_not_excluded_in_other_coordinates_is_evaluated(alone, both):
+    """Even where the surrogate at hand is sure that there is none."""
+    found = look(alone, other=turned(both))
+    assert (found.rule, found.found, len(found.points)) == (SECOND, None, STRATEGY.n_probes)
+    assert np.all(np.linalg.norm(found.points - OTHER, axis=1) < 5.0 * SD)
+    assert len(look(alone, other=turned(alone)).points) == 0
+
+
+@pytest.mark.parametrize(("value", "over"), [(-8.0, True), (-3000.0, True), (-1.0, False)])
+def test_the_second_opinion_was_wrong_where_values_do_not_belong_to_the_posterior(
+    alone, both, value, over
+):
+    values = np.append(alone.values[:-3], [value + alone.values.max(), -100.0, -100.0])
+    known = replace(alone, values=values, rules=(*alone.rules[:-3], SECOND, SECOND, SECOND))
+    assert (look(known, tested=SECOND, other=both).rule == FILL) is over
+    assert look(known, tested="", other=both).rule == TEST  # there was a surprise
+    many = replace(known, rules=(*(30 * (SECOND,)), *known.rules[30:]))
+    assert look(many, tested=SECOND, other=both).rule == FILL  # a quarter of all evaluations
 
 
 def test_where_nothing_was_evaluated_points_are_asked_for():

@@ -21,12 +21,19 @@ from tests.vbmc.support import (
     state,
 )
 
+from sparing.problem.bending import Bend, Whitening
 from sparing.problem.evaluations import Status
 from sparing.variational.normal_mixture import NormalMixture, unchanged
+from sparing.variational.posterior import Posterior
 from sparing.vbmc.assessment import estimated, judged
 from sparing.vbmc.evidence import LowerBound
-from sparing.vbmc.exploration import CLIMB, FILL, PROBE, TEST, Look
-from sparing.vbmc.looking import is_calm, looked_elsewhere, what_is_known
+from sparing.vbmc.exploration import CLIMB, FILL, PROBE, SECOND, TEST, Look
+from sparing.vbmc.looking import (
+    in_plain_coordinates,
+    is_calm,
+    looked_elsewhere,
+    what_is_known,
+)
 from sparing.vbmc.posterior_error import ExpectedError
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda
@@ -45,8 +52,8 @@ class RecordedLook:
     def is_due(self, phase, *, stable):
         return stable
 
-    def look(self, known, inflation, generator, *, tested):
-        self.asked.append((known, inflation, generator.random(), tested))
+    def look(self, known, inflation, generator, *, tested, otherwise):
+        self.asked.append((known, inflation, generator.random(), otherwise, tested))
         points = np.array(self.points).reshape(-1, 2)
         return Look(0.3, 0.1, points, self.rule, self.found)
 
@@ -112,8 +119,9 @@ def test_a_look_that_asks_for_nothing_makes_the_solution_stable():
     result, agenda, before, asked = after_a_look()
     assert result == replace(before, stable=True)
     assert len(agenda.points) == 0
-    ((known, inflation, _, tested),) = asked
+    ((known, inflation, _, otherwise, tested),) = asked
     assert not tested
+    assert otherwise is None  # these coordinates are plain
     assert inflation == before.evidence.inflation
     assert known.log_evidence == before.log_evidence
     np.testing.assert_allclose(known.posterior.mean, before.posterior.mixture.mean)
@@ -149,9 +157,10 @@ def test_what_was_found_joins_the_posterior_at_once():
 @pytest.mark.parametrize(
     ("rule", "residuals", "tested"),
     [
-        (TEST, [-9.0, 0.0, 1.9], True),
-        (TEST, [-9.0, 0.0, 2.1], False),
-        (PROBE, [-9.0, 0.0, 1.9], False),
+        (TEST, [-9.0, 0.0, 1.9], TEST),
+        (TEST, [-9.0, 0.0, 2.1], ""),
+        (SECOND, [-9.0, 0.0, 1.9], SECOND),
+        (PROBE, [-9.0, 0.0, 1.9], ""),
     ],
 )
 def test_tails_have_been_tested_when_no_value_was_a_surprise(rule, residuals, tested):
@@ -165,7 +174,24 @@ def test_tails_have_been_tested_when_no_value_was_a_surprise(rule, residuals, te
     inflated = np.array(residuals) * math.sqrt(result.evidence.inflation)
     estimate = replace(estimate, residuals=inflated)
     looked_elsewhere(before, found, estimate, result, design(), settings, STREAMS)
-    assert exploration.asked[0][-1] is tested
+    assert exploration.asked[0][-1] == tested
+
+
+def test_in_bent_coordinates_there_is_a_second_opinion():
+    """By a surrogate whose coordinates are whitened alone, of the same values and posterior."""
+
+    nothing = Whitening.nothing(2)
+    bend = Bend(np.array([4.0, 0.0]), np.array([0.0, 0.1]), np.eye(2), np.zeros(2), 3.0, nothing)
+    bent = TRANSFORM.bent([bend], 3)
+    posterior = replace(row(4).posterior, mixture=unchanged(ROUGH), transform=bent)
+    known = replace(what_is_known(solution().trained, row(4), design()), transform=bent)
+    other = in_plain_coordinates(known, state(), design(), EASY, STREAMS)
+    assert not other.transform.bends
+    assert other.surrogate.training.n_points == 10
+    again = Posterior(other.posterior, other.transform, posterior.names)
+    np.testing.assert_allclose(again.mean, posterior.mean, atol=0.02)
+    np.testing.assert_allclose(again.covariance, posterior.covariance, atol=0.02)
+    np.testing.assert_allclose(other.posterior.covariance, np.eye(2) / 16.0, atol=0.01)
 
 
 def test_looks_have_a_stream_of_their_own():

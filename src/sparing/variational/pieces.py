@@ -33,8 +33,8 @@ N_PIECES = 2**14
 # The sds of pieces, in those of the component that each is of and of the posterior, whichever is
 # less. For a drug's kinetics, a banana, two ridges and two funnels they leave a total variation of
 # 0.0005 to 0.004 for one parameter and 0.003 to 0.01 for two, in a tenth of a second for a picture
-# of two, and no wiggles; mixtures fitted to draws 0.004 to 0.01 and 0.012, with wiggles. Half of the
-# pieces leave up to twice as much, pieces of twice the width 0.03.
+# of two, and no wiggles; mixtures fitted to draws 0.004 to 0.01 and 0.012, with wiggles. Half of
+# the pieces leave up to twice as much, pieces of twice the width 0.03.
 SHARE_OF_COMPONENT, SHARE_OF_POSTERIOR = 0.5, 0.25
 SMALLEST_REST = 1e-9  # of a variance: what is left of it once the other is known
 REACH = 5.0  # sds beyond which a piece adds nothing to the density of a pair

@@ -29,7 +29,7 @@ from sparing.variational.normal_mixture import Mixture, NormalMixture
 from sparing.variational.other_coordinates import in_coordinates, moments_in
 from sparing.variational.posterior import Posterior
 from sparing.vbmc.evidence import Evidence
-from sparing.vbmc.exploration import RIM, TEST
+from sparing.vbmc.exploration import RIM, SECOND, TEST
 from sparing.vbmc.held_out import TrackRecord, standardised_residuals
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Iteration, Phase, Solution, State
@@ -233,7 +233,7 @@ def held_out_residuals(
     surrogate = state.trained.surrogate
     n_seen = state.history[-1].n_evaluations
     new = [entry for entry in evaluations if entry.usable and entry.index >= n_seen]
-    names = {rule.name for rule in settings.rules if rule.held_out} | {TEST, RIM}
+    names = {rule.name for rule in settings.rules if rule.held_out} | {TEST, SECOND, RIM}
     draws = [entry for entry in new if entry.rule in names]
     # Journals of the first release name no rule: they go on with its guess, whose turn it was.
     if not (state.searching or settings.warm_up.must_climb(surrogate)):

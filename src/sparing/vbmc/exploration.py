@@ -10,6 +10,7 @@ that do not lead to the posterior; then where nothing was evaluated (docs/decisi
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,9 +43,10 @@ from sparing.vbmc.surrogate_posterior import (
 PROBE = "probe of unseen mass"
 FILL = "look where nothing was seen"
 TEST = "test of the tails"
+SECOND = "second opinion on the tails"
 EDGE = "probe of an edge"
 RIM = "test at the edge of the support"
-LOOKING = (PROBE, CLIMB, FILL, TEST, EDGE, RIM)
+LOOKING = (PROBE, CLIMB, FILL, TEST, SECOND, EDGE, RIM)
 PROMISED = (PROBE, Frontier.name)  # points where mass was not excluded
 
 MISFIT = 1.0  # nats by which the mixture may be wrong in the posterior's tails
@@ -109,11 +111,13 @@ class LookElsewhere:
         inflation: float,
         generator: np.random.Generator,
         *,
-        tested: bool = False,
+        tested: str = "",
+        otherwise: Callable[[], Known] | None = None,
     ) -> Look:
         """One look; V is inflated.
 
-        ``tested`` says that the tails have just been tested, and no value was a surprise.
+        ``tested`` is the rule by which the tails have just been tested, if no value was a surprise.
+        ``otherwise``: what is known in plain coordinates; None: these are.
         """
         posterior = known.posterior
         density = Density(known.surrogate, inflation, known.support)
@@ -145,7 +149,7 @@ class LookElsewhere:
             if (goes_on and known.share(*LOOKING) < self.looking_share) or not known.share(FILL):
                 return Look(outside, hidden, points, FILL, None)
         points, rule = points[:0], FILL
-        is_over = tested and is_end(known, threshold)
+        is_over = tested == SECOND or (tested == TEST and is_end(known, threshold, TEST))
         if not is_over and known.share(TEST) < self.testing_share:
             weight = moment_weight(posterior)
             bold = tempered_sample(
@@ -157,7 +161,32 @@ class LookElsewhere:
                 n_tests = min(self.n_probes, len(places))
                 points = generator.choice(places, n_tests, replace=False)
                 rule = TEST
+        is_over = tested == SECOND and is_end(known, threshold, SECOND)
+        may_ask = not is_over and known.share(SECOND) < self.testing_share
+        if not len(points) and otherwise is not None and may_ask:
+            points = self.second_opinion(known, otherwise(), threshold, inflation, generator)
+            rule = SECOND
         return Look(outside, hidden, points, rule, None)
+
+    def second_opinion(
+        self,
+        known: Known,
+        other: Known,
+        threshold: float,
+        inflation: float,
+        generator: np.random.Generator,
+    ) -> Array:
+        """Points that a surrogate in other coordinates does not exclude, (k, D); mostly none.
+
+        Where bends were made of a part of a ridge they lead the rest of it to where the surrogate
+        excludes everything, and no value ever contradicts it (docs/decisions/0019).
+        """
+        particles = self.particles(other, inflation, generator)
+        places = known.transform.to_working(other.transform.to_user(particles))
+        beyond = known.posterior.log_density(places) < threshold
+        if beyond.mean() <= self.largest_outside:
+            return places[:0]
+        return generator.choice(places[beyond], self.n_probes, replace=False)
 
     def may_climb(self, known: Known, threshold: float, *, several: bool) -> bool:
         """Whether climbs were not too many for what they found; ``several``: modes are known."""
@@ -282,7 +311,8 @@ class Trusting:
         inflation: float,
         generator: np.random.Generator,
         *,
-        tested: bool = False,
+        tested: str = "",
+        otherwise: Callable[[], Known] | None = None,
     ) -> Look:
         """Nothing is sought."""
         return Look(np.nan, np.nan, np.empty((0, known.dimension)), "", None)
@@ -307,16 +337,17 @@ def kept_promises(known: Known, threshold: float) -> float:
     return min((hits.sum() + 1.0) / (len(hits) + 1.0), 1.0 - LEFT_OUT)
 
 
-def is_end(known: Known, threshold: float) -> bool:
-    """Whether the posterior ends where it was tested last.
+def is_end(known: Known, threshold: float, rule: str) -> bool:
+    """Whether the posterior ends where it was tested last, by that rule.
 
     Not where the values belong to it still, nor where most were mirages of the surrogate.
     """
-    tests = list(itertools.takewhile(lambda rule: rule == TEST, reversed(known.rules)))
+    tests = list(itertools.takewhile(lambda each: each == rule, reversed(known.rules)))
     excess = known.values[len(known.values) - len(tests) :] - known.log_evidence - threshold
     if not len(excess):  # all were outside the support
         return True
-    return bool(excess.max() < MISFIT and np.median(excess) > -MIRAGE)
+    is_mirage = rule == TEST and np.median(excess) <= -MIRAGE
+    return bool(excess.max() < MISFIT and not is_mirage)
 
 
 def room_before(

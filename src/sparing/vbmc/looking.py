@@ -20,12 +20,15 @@ from sparing.surrogate.training_data import working_gradients, working_values
 from sparing.variational.cut_mixture import CutMixture
 from sparing.variational.mixture import GaussianMixture
 from sparing.variational.normal_mixture import unchanged
+from sparing.variational.other_coordinates import in_coordinates
+from sparing.variational.whitening import Whitened
 from sparing.vbmc.assessment import Estimate, estimated, judged, may_stop
-from sparing.vbmc.exploration import EDGE, LOOKING, TEST
+from sparing.vbmc.exploration import EDGE, LOOKING, SECOND, TEST
 from sparing.vbmc.hidden_modes import Known
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, Iteration, Solution, State, TrainedSurrogate
 from sparing.vbmc.stopping import Stopping
+from sparing.vbmc.training import train_surrogate
 
 # Runs that are to be more accurate than the others look when these would, and again after so many
 # times the evaluations of the last look.
@@ -60,8 +63,18 @@ def looked_elsewhere(
     generator = streams.generator("look elsewhere", state.iteration)
     known = what_is_known(solution.trained, row, evaluations)
     surprising = SURPRISE * math.sqrt(row.evidence.inflation)
-    tested = state.agenda.rule == TEST and bool(np.all(estimate.residuals < surprising))
-    look = settings.exploration.look(known, row.evidence.inflation, generator, tested=tested)
+    no_surprise = state.agenda.rule in (TEST, SECOND) and np.all(estimate.residuals < surprising)
+
+    def otherwise() -> Known:
+        return in_plain_coordinates(known, state, evaluations, settings, streams)
+
+    look = settings.exploration.look(
+        known,
+        row.evidence.inflation,
+        generator,
+        tested=state.agenda.rule if no_surprise else "",
+        otherwise=otherwise if calm and known.transform.bends else None,
+    )
     if look.found is not None:
         estimate = estimated(state, solution, estimate.residuals, [look.found], settings, streams)
         names, n_evaluations = row.posterior.names, row.n_evaluations
@@ -112,6 +125,27 @@ def what_is_known(
         outside=outside_points(evaluations, trained.transform),
         edge_is_proven=edge_is_proven(evaluations, trained.transform),
         gradients=working_gradients(usable, trained.transform),
+    )
+
+
+def in_plain_coordinates(
+    known: Known,
+    state: State,
+    evaluations: Sequence[Evaluation],
+    settings: Settings,
+    streams: RandomStreams,
+) -> Known:
+    """The same by a surrogate whose coordinates are whitened alone."""
+    number = state.iteration + 2  # none has it yet
+    plain = Whitened().unbent(known.transform, known.posterior, number)
+    trained = train_surrogate(state, plain, evaluations, settings, streams)
+    posterior = in_coordinates(known.posterior, known.transform, plain)
+    return replace(
+        known,
+        transform=plain,
+        surrogate=trained.surrogate,
+        posterior=posterior,
+        support=trained.support,
     )
 
 
