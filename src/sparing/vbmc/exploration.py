@@ -10,7 +10,7 @@ that do not lead to the posterior; then where nothing was evaluated (docs/decisi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,54 +119,77 @@ class LookElsewhere:
         ``tested`` is the rule by which the tails have just been tested, if no value was a surprise.
         ``otherwise``: what is known in plain coordinates; None: these are.
         """
-        posterior = known.posterior
-        density = Density(known.surrogate, inflation, known.support)
         particles = self.particles(known, inflation, generator)
         threshold = self.threshold(known, generator)
-        beyond = posterior.log_density(particles) < threshold
+        beyond = known.posterior.log_density(particles) < threshold
         outside = float(beyond.mean())
         if outside > self.largest_outside:
             found = believed_part(known, particles[beyond], generator)
             scales = known.surrogate.length_scales
             points = spread_out(particles[beyond], self.n_probes, scales, generator)
             return Look(outside, np.nan, points, PROBE, found)
-        points = self.edge_points(known, generator)
-        if len(points) and known.share(EDGE) < self.edge_share:
-            return Look(outside, np.nan, points, EDGE, None)
-        points = self.rim_points(known, generator)
-        if len(points):
-            return Look(outside, np.nan, points, RIM, None)
-        several = n_far_modes(posterior) > 1
-        if self.may_climb(known, threshold, several=several):
-            points = other_hills(known, threshold, self.n_probes, generator)
-            if len(points):
-                return Look(outside, np.nan, points, CLIMB, None)
+        several = n_far_modes(known.posterior) > 1
+        hidden = np.nan
+
+        def places() -> Iterator[tuple[str, Array]]:
+            """Where to evaluate and why, one reason after the other."""
+            nonlocal hidden
+            edges = self.edge_points(known, generator)
+            if known.share(EDGE) < self.edge_share:
+                yield EDGE, edges
+            yield RIM, self.rim_points(known, generator)
+            if self.may_climb(known, threshold, several=several):
+                yield CLIMB, other_hills(known, threshold, self.n_probes, generator)
+            hidden, gaps = self.gaps(known, threshold, generator, several=several)
+            yield FILL, gaps
+            over = tested == SECOND or (tested == TEST and is_end(known, threshold, TEST))
+            if not over and known.share(TEST) < self.testing_share:
+                yield TEST, self.tails(known, particles, threshold, inflation, generator)
+            over = tested == SECOND and is_end(known, threshold, SECOND)
+            if not (otherwise is None or over) and known.share(SECOND) < self.testing_share:
+                doubted = self.second_opinion(known, otherwise(), threshold, inflation, generator)
+                yield SECOND, doubted
+
+        nothing = FILL, particles[:0]
+        rule, points = next((place for place in places() if len(place[1])), nothing)
+        return Look(outside, hidden, points, rule, None)
+
+    def gaps(
+        self, known: Known, threshold: float, generator: np.random.Generator, *, several: bool
+    ) -> tuple[float, Array]:
+        """The share of the box in which a mode may hide, and points there, (k, D), worth a visit.
+
+        ``several``: modes are known.
+        """
         n_points = min(2 * known.dimension + 2, self.largest_round)
         hidden, points = hiding_places(known, threshold, n_points, generator)
-        if hidden > self.largest_hidden and len(points):
-            before = room_before(known, threshold, n_points, generator)
-            goes_on = several or hidden < self.largest_rest * before
-            if (goes_on and known.share(*LOOKING) < self.looking_share) or not known.share(FILL):
-                return Look(outside, hidden, points, FILL, None)
-        points, rule = points[:0], FILL
-        is_over = tested == SECOND or (tested == TEST and is_end(known, threshold, TEST))
-        if not is_over and known.share(TEST) < self.testing_share:
-            weight = moment_weight(posterior)
-            bold = tempered_sample(
-                lambda u: density.bold(u) + np.log(weight(u)), density.hopeful, particles, generator
-            )
-            beyond = posterior.log_density(bold) < threshold
-            if beyond.any():
-                places = np.unique(bold[beyond], axis=0)
-                n_tests = min(self.n_probes, len(places))
-                points = generator.choice(places, n_tests, replace=False)
-                rule = TEST
-        is_over = tested == SECOND and is_end(known, threshold, SECOND)
-        may_ask = not is_over and known.share(SECOND) < self.testing_share
-        if not len(points) and otherwise is not None and may_ask:
-            points = self.second_opinion(known, otherwise(), threshold, inflation, generator)
-            rule = SECOND
-        return Look(outside, hidden, points, rule, None)
+        if hidden <= self.largest_hidden or not len(points):
+            return hidden, points[:0]
+        before = room_before(known, threshold, n_points, generator)
+        goes_on = several or hidden < self.largest_rest * before
+        if (goes_on and known.share(*LOOKING) < self.looking_share) or not known.share(FILL):
+            return hidden, points
+        return hidden, points[:0]
+
+    def tails(
+        self,
+        known: Known,
+        particles: Array,
+        threshold: float,
+        inflation: float,
+        generator: np.random.Generator,
+    ) -> Array:
+        """Points just outside the posterior where a wrong surrogate would hurt most, (k, D)."""
+        density = Density(known.surrogate, inflation, known.support)
+        weight = moment_weight(known.posterior)
+        bold = tempered_sample(
+            lambda u: density.bold(u) + np.log(weight(u)), density.hopeful, particles, generator
+        )
+        beyond = known.posterior.log_density(bold) < threshold
+        if not beyond.any():
+            return particles[:0]
+        places = np.unique(bold[beyond], axis=0)
+        return generator.choice(places, min(self.n_probes, len(places)), replace=False)
 
     def second_opinion(
         self,
