@@ -66,7 +66,7 @@ def looked_elsewhere(
     no_surprise = state.agenda.rule in (TEST, SECOND) and np.all(estimate.residuals < surprising)
 
     def otherwise() -> Known:
-        return in_plain_coordinates(known, state, evaluations, settings, streams)
+        return in_plain_coordinates(known, row, state, evaluations, settings, streams)
 
     look = settings.exploration.look(
         known,
@@ -130,6 +130,7 @@ def what_is_known(
 
 def in_plain_coordinates(
     known: Known,
+    row: Iteration,
     state: State,
     evaluations: Sequence[Evaluation],
     settings: Settings,
@@ -139,14 +140,9 @@ def in_plain_coordinates(
     number = state.iteration + 2  # none has it yet
     plain = Whitened().unbent(known.transform, known.posterior, number)
     trained = train_surrogate(state, plain, evaluations, settings, streams)
-    posterior = in_coordinates(known.posterior, known.transform, plain)
-    return replace(
-        known,
-        transform=plain,
-        surrogate=trained.surrogate,
-        posterior=posterior,
-        support=trained.support,
-    )
+    mixture = in_coordinates(known.posterior, known.transform, plain)
+    posterior = replace(row.posterior, mixture=mixture, transform=plain)
+    return what_is_known(trained, replace(row, posterior=posterior), evaluations)
 
 
 def edge_is_proven(evaluations: Sequence[Evaluation], transform: ParameterTransform) -> bool:
