@@ -75,6 +75,32 @@ def test_without_stability_the_answer_s_strategy_chooses():
     assert chosen(by_bound, converged=False).elbo == 2.0  # 2.5 less five of its sds is less
 
 
+@pytest.mark.parametrize(
+    ("sds", "expected"),
+    [
+        ([0.1] * 12 + [9.0, 9.0, 9.0, 0.1], 8.0),  # of the last five 16, 12, 8, 4 and 0 nats off
+        ([0.1] * 12 + [9.0, 9.0, 0.1, 0.1], 0.0),  # it knew for long enough
+        ([9.0] * 12 + [0.1, 0.1, 0.1, 0.1], 0.0),
+        ([0.1] * 2 + [9.0] * 14, 0.0),  # what is returned is of before
+    ],
+)
+def test_what_has_only_just_been_found_may_be_so_far_off_as_what_was_believed_before(sds, expected):
+    rows = [
+        row(t, log_evidence=4.0 * t, log_evidence_sd=sd, evidence=evidence(4.0 * t, sd=sd))
+        for t, sd in enumerate(sds, 1)
+    ]
+
+    def found(*, converged):
+        return final_solution(state(rows), design(), AS_IT_IS, STREAMS, converged=converged)
+
+    assert found(converged=False).evidence.sd == pytest.approx(math.hypot(expected, 0.1))
+    assert found(converged=True).evidence.sd == sds[-1]
+    bounds = [replace(past, evidence=replace(past.evidence, corrected=False)) for past in rows]
+    paper = replace(AS_IT_IS, answer=BestBound())
+    bound = final_solution(state(bounds), design(), paper, STREAMS, converged=False).evidence
+    assert bound in [past.evidence for past in bounds]
+
+
 @dataclass(frozen=True)
 class Recorded:
     """A last sample that has been made, with the given error; notes what it was made from."""

@@ -5,6 +5,7 @@ q_t    variational posterior of iteration t        ELCBO   ELBO - beta_lcb sd (E
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,13 +17,14 @@ from sparing.problem.evaluations import Evaluation
 from sparing.problem.warning_text import WarningText, WarningTopic
 from sparing.variational.other_coordinates import moments_in
 from sparing.variational.posterior import Posterior
-from sparing.vbmc.answer import ThoroughAnswer
+from sparing.vbmc.answer import UNKNOWN_SD, ThoroughAnswer
 from sparing.vbmc.assessment import track_record
 from sparing.vbmc.evidence import Evidence
+from sparing.vbmc.exploration import RECENT_SHARE
 from sparing.vbmc.importance import LARGEST_PARETO_K
 from sparing.vbmc.looking import what_is_known
 from sparing.vbmc.settings import Settings
-from sparing.vbmc.state import State
+from sparing.vbmc.state import Iteration, State
 from sparing.vbmc.stopping import StopReason
 
 # A posterior whose bulk reaches this many plausible boxes is worth a word.
@@ -60,7 +62,23 @@ def final_solution(
             evidence = thorough.evidence
             posterior = Posterior(thorough.mixture, thorough.transform, posterior.names)
         evidence = evidence.doubted(thorough.doubt)
+    if evidence.corrected and not converged:
+        unsettled = unsettled_sd(state.history, index, evidence.log_evidence)
+        evidence = replace(evidence, sd=math.hypot(evidence.sd, unsettled))
     return FinalSolution(posterior, chosen.elbo, chosen.elbo_sd, evidence)
+
+
+def unsettled_sd(history: Sequence[Iteration], index: int, log_evidence: float) -> float:
+    """How far other estimates of late are from the answer, where most of them did not know.
+
+    A run that has only just found the posterior, or what it takes for it, knows it only so well.
+    """
+    first = (1.0 - RECENT_SHARE) * history[-1].n_evaluations
+    late = [past for past in history if past.n_evaluations >= first]
+    unknown = [past for past in late if past.warm_up or past.log_evidence_sd > UNKNOWN_SD]
+    if history[index].n_evaluations < first or 2 * len(unknown) <= len(late):
+        return 0.0
+    return float(np.median([abs(past.log_evidence - log_evidence) for past in late]))
 
 
 def thorough_answer(
