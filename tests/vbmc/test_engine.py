@@ -1,7 +1,7 @@
 """The engine: events in, proposals and states out."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -17,6 +17,8 @@ from sparing.variational.normal_mixture import unchanged
 from sparing.vbmc import engine as engine_module
 from sparing.vbmc.answer import ThoroughSample
 from sparing.vbmc.engine import MAX_DESIGN_EXTENSIONS, Engine
+from sparing.vbmc.evidence import Doubt
+from sparing.vbmc.exploration import Trusting
 from sparing.vbmc.final import final_solution
 from sparing.vbmc.posterior_error import Untested
 from sparing.vbmc.settings import Settings
@@ -356,6 +358,34 @@ def test_a_stable_solution_ends_a_run():
     assert engine.state.history[-1].stable
     assert len(engine.log) < engine.max_evaluations
     assert engine.history[-1].timings["final fit"] > 0.0
+
+
+@dataclass(frozen=True)
+class DoubtfulAt:
+    """A last sample that is doubted until there are so many evaluations."""
+
+    n_evaluations: int
+
+    def answer(self, known, mixture, record, evidence, exploration, generator):
+        found = ThoroughSample().answer(known, mixture, record, evidence, Trusting(), generator)
+        doubt = Doubt(0.0 if len(known.values) >= self.n_evaluations else 0.2)
+        return replace(found, doubt=doubt, evidence=replace(found.evidence, sd=0.05))
+
+
+def test_a_run_goes_on_where_its_last_sample_is_not_sure_enough():
+    sure, _ = run_until(lambda engine: engine.final is not None, settings=EASY)
+    n_evaluations = len(sure.log) + N_ACTIVE + 1
+    tolerance = replace(EASY.stopping, tolerance_sd=0.1)
+    easy = replace(EASY, stopping=tolerance, final_fit=DoubtfulAt(n_evaluations))
+    engine, _ = run_until(lambda engine: engine.final is not None, settings=easy, budget=100)
+    assert engine.stop_reason is StopReason.STABLE
+    assert n_evaluations <= len(engine.log) < engine.max_evaluations
+    assert [past.stable for past in engine.state.history][-2:] == [False, True]
+    assert engine.final.evidence.sd < 0.1
+    never = replace(easy, final_fit=DoubtfulAt(1000))
+    engine, _ = run_until(lambda engine: engine.final is not None, settings=never)
+    assert engine.stop_reason is StopReason.BUDGET
+    assert not engine.state.history[-1].stable
 
 
 @pytest.mark.parametrize("reason", [StopReason.CALLBACK, StopReason.STABLE])

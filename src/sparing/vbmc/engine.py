@@ -29,7 +29,7 @@ from sparing.surrogate.interface import Surrogate
 from sparing.surrogate.training_data import joining_gradient, joining_values
 from sparing.vbmc.algorithm import Algorithm
 from sparing.vbmc.exploration import LOOKING
-from sparing.vbmc.final import FinalSolution, final_solution
+from sparing.vbmc.final import FinalSolution, final_solution, is_within_tolerance
 from sparing.vbmc.settings import Settings
 from sparing.vbmc.state import Agenda, IterationInfo, Phase, State, initial_state
 from sparing.vbmc.stopping import StopReason
@@ -196,8 +196,14 @@ class Engine:
         while self.state.phase is Phase.ADAPTING:  # without new points, Section 3.5
             self.iterate()
         if self.state.history[-1].stable:
-            self.finish(StopReason.STABLE)
-        elif budget_spent:
+            final = self._timed_final(StopReason.STABLE)
+            if is_within_tolerance(final, self.settings):
+                self._end(StopReason.STABLE, final)
+                return
+            *before, last = self.state.history
+            history = (*before, replace(last, stable=False))
+            self.state = replace(self.state, history=history)
+        if budget_spent:
             self.finish(StopReason.BUDGET)
 
     def _design_is_usable(self, budget_spent: bool) -> bool:
@@ -250,9 +256,14 @@ class Engine:
 
     def finish(self, reason: StopReason) -> None:
         """End the run and choose what it returns."""
-        self.stop_reason = reason
+        self._end(reason, self._timed_final(reason))
+
+    def _timed_final(self, reason: StopReason) -> FinalSolution:
         with self._timed("final fit"):
-            self.final = self.final_solution(converged=reason is StopReason.STABLE)
+            return self.final_solution(converged=reason is StopReason.STABLE)
+
+    def _end(self, reason: StopReason, final: FinalSolution) -> None:
+        self.stop_reason, self.final = reason, final
         for phase, seconds in self._clock.items():
             self.timings[-1][phase] += seconds
         self._clock = Timings(float)

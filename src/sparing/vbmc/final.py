@@ -68,6 +68,14 @@ def final_solution(
     return FinalSolution(posterior, chosen.elbo, chosen.elbo_sd, evidence)
 
 
+def is_within_tolerance(final: FinalSolution, settings: Settings) -> bool:
+    """Whether a stable run may end with this: it is sampled from everywhere, with more draws.
+
+    A run may see there what it does not know of, such as a hill with a thousandth of the mass.
+    """
+    return not final.evidence.corrected or final.evidence.sd <= settings.stopping.tolerance_sd
+
+
 def unsettled_sd(history: Sequence[Iteration], index: int, log_evidence: float) -> float:
     """How far other estimates of late are from the answer, where most of them did not know.
 
