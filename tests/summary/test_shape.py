@@ -357,7 +357,7 @@ def test_a_shape_that_the_surrogate_did_not_follow_is_a_worry_with_advice(troubl
         rows = tuple(replace(info, posterior_error=1.0) for info in result.history)
         result = replace(result, history=rows)
     else:
-        result = with_evidence(result, inflation=2.0**2)
+        result = with_evidence(result, inflation=3.0**2)
     check = check_of(result)
     assert check.light is Light.AMBER
     assert check.finding.endswith("the surrogate has not followed all of it")
@@ -378,7 +378,7 @@ def test_the_summary_shows_a_shape_that_is_worth_knowing_and_shows_it_once():
     assert "what it looks like" not in plain
     assert "what it looks like\n  -  a curved ridge: offset bends with slope" in odd
     assert "What it looks like" in bent()._repr_html_()
-    worried = with_evidence(bent(), inflation=2.0**2)
+    worried = with_evidence(bent(), inflation=3.0**2)
     assert tell_story(worried).shape == ""
     assert str(worried).count("bends with") == 1
     hostile = replace(bent(), posterior=replace(bent().posterior, names=("<i>", "<b>")))

@@ -241,9 +241,25 @@ def test_what_remains_unsure_depends_on_whether_it_was_looked_for():
     ],
 )
 def test_honesty_of_the_error_bars(n, inflation, light):
-    result = with_evidence(converged(), inflation=inflation)
+    result = with_evidence(converged(), inflation=inflation, sd=0.11)
     rows = tuple(replace(info, n_held_out=0) for info in result.history)
     result = with_last(replace(result, history=rows), n_held_out=n)
+    assert light_of(result, Topic.SURROGATE) is light
+
+
+@pytest.mark.parametrize(
+    ("inflation", "sd", "posterior_error", "light"),
+    [
+        (2.0**2, 0.09, 0.0, Light.GREEN),
+        (2.0**2, 0.11, 0.0, Light.AMBER),
+        (2.0**2, 0.09, 1.0, Light.AMBER),
+        (3.0**2, 0.09, 0.0, Light.RED),
+    ],
+)
+def test_errors_that_were_widened_and_are_small_are_honest(inflation, sd, posterior_error, light):
+    result = with_evidence(converged(), inflation=inflation, sd=sd)
+    rows = tuple(replace(info, posterior_error=posterior_error) for info in result.history)
+    result = with_last(replace(result, history=rows), n_held_out=20)
     assert light_of(result, Topic.SURROGATE) is light
 
 
