@@ -4,6 +4,8 @@ import textwrap
 
 import pytest
 
+from sparing.numerics.blas_threads import one_blas_thread
+
 STUB = """
 import os, time, warnings
 from types import SimpleNamespace
@@ -87,3 +89,10 @@ def stub_library(tmp_path, monkeypatch):
     (package / "kernels" / "compilation.py").write_text("def compile_all(): pass\n")
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     return lambda mode: monkeypatch.setenv("STUB_MODE", mode)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """As in a campaign: sums of several threads round differently, and some methods are chaotic."""
+    with one_blas_thread():
+        yield
