@@ -33,7 +33,6 @@ from sparing.vbmc.exploration import (
     LookElsewhere,
     Trusting,
     believed_part,
-    spread_out,
 )
 from sparing.vbmc.hidden_modes import LARGEST_STEP, hiding_places
 
@@ -308,18 +307,6 @@ def test_only_particles_of_which_the_surrogate_is_sure_are_a_finding(both):
     assert believed_part(both, sure[:19], generator) is None  # too few to say anything
     assert believed_part(both, sure[:29], generator).n_components == 1
     assert believed_part(both, sure[:60], generator).n_components == 4
-
-
-def test_chosen_points_are_as_far_apart_as_can_be():
-    points = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 5.0], [1.0, 0.0], [1.1, 0.1]])
-    scales = np.array([1.0, 100.0])  # in which the third is near the first
-    for seed in range(12):
-        chosen = spread_out(points, 2, scales, np.random.default_rng(seed))
-        assert abs(chosen[0, 0] - chosen[1, 0]) >= 0.9
-    everything = spread_out(points, 9, np.ones(2), np.random.default_rng(1))
-    assert len(np.unique(everything, axis=0)) == 5
-    plain = spread_out(points, 2, np.ones(2), np.random.default_rng(1))
-    assert [0.0, 5.0] in plain.tolist()
 
 
 SIDE = np.linspace(-1.0, 1.0, 200, endpoint=False)

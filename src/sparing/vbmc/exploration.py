@@ -17,6 +17,7 @@ import numpy as np
 
 from sparing.acquisition.rules import Frontier, moment_weight
 from sparing.numerics.arrays import Array
+from sparing.numerics.far_apart import furthest_first, spread_out
 from sparing.numerics.tempered_sampling import tempered_sample
 from sparing.surrogate.known_support import learnt_part
 from sparing.variational.expectation_maximisation import fitted_mixture
@@ -395,22 +396,3 @@ def believed_part(
     n_components = max(1, min(N_COMPONENTS, n_supported))
     even = np.full(len(sure), 1.0 / len(sure))
     return fitted_mixture(sure, even, n_components, N_EM_STEPS, generator)
-
-
-def spread_out(
-    points: Array, n_chosen: int, scales: Array, generator: np.random.Generator
-) -> Array:
-    """A few of the points, (k, D): one at random, then always the one furthest from the others."""
-    z = points / scales
-    first = int(generator.integers(len(points)))
-    return points[[first, *furthest_first(z, n_chosen - 1, z[[first]])]]
-
-
-def furthest_first(points: Array, n_chosen: int, others: Array) -> list[int]:
-    """Which of the points (m, D): always the one furthest from the others and those before."""
-    chosen: list[int] = []
-    distance = np.min([((points - other) ** 2).sum(axis=1) for other in others], axis=0)
-    while len(chosen) < n_chosen and distance.max(initial=0.0) > 0.0:
-        chosen.append(int(np.argmax(distance)))
-        distance = np.minimum(distance, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
-    return chosen
