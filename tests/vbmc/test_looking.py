@@ -179,7 +179,6 @@ def test_tails_have_been_tested_when_no_value_was_a_surprise(rule, residuals, te
 
 def test_in_bent_coordinates_there_is_a_second_opinion():
     """By a surrogate whose coordinates are whitened alone, of the same values and posterior."""
-
     nothing = Whitening.nothing(2)
     bend = Bend(np.array([4.0, 0.0]), np.array([0.0, 0.1]), np.eye(2), np.zeros(2), 3.0, nothing)
     bent = TRANSFORM.bent([bend], 3)
@@ -192,6 +191,12 @@ def test_in_bent_coordinates_there_is_a_second_opinion():
     np.testing.assert_allclose(again.mean, posterior.mean, atol=0.02)
     np.testing.assert_allclose(again.covariance, posterior.covariance, atol=0.02)
     np.testing.assert_allclose(other.posterior.covariance, np.eye(2) / 16.0, atol=0.01)
+    found, exploration = solution(transform=bent), RecordedLook()
+    settings = replace(EASY, exploration=exploration)
+    estimate = estimated(state(), found, np.empty(0), (), settings, STREAMS)
+    result = judged(state(), found, estimate, 11, NAMES, settings, STREAMS)
+    looked_elsewhere(state(), found, estimate, result, design(), settings, STREAMS)
+    assert not exploration.asked[0][3]().transform.bends  # a look is told of it
 
 
 def test_looks_have_a_stream_of_their_own():

@@ -364,7 +364,8 @@ def kept_promises(known: Known, threshold: float) -> float:
 def is_end(known: Known, threshold: float, rule: str) -> bool:
     """Whether the posterior ends where it was tested last, by that rule.
 
-    Not where the values belong to it still, nor where most were mirages of the surrogate.
+    Not where the values belong to it still, nor where most were mirages of the surrogate. Those of
+    a second opinion may be: they were that one's, and the surrogate knew better.
     """
     tests = list(itertools.takewhile(lambda each: each == rule, reversed(known.rules)))
     excess = known.values[len(known.values) - len(tests) :] - known.log_evidence - threshold
